@@ -1,0 +1,8 @@
+import postgres0001 from './migrations/postgres/0001_init.sql' with { type: 'text' }
+import sqlite0001 from './migrations/sqlite/0001_init.sql' with { type: 'text' }
+
+/** Written by `bun run schema`. Append only: an applied migration is never edited (its checksum is stored). */
+export const MIGRATIONS = {
+  sqlite: [{ version: 1, name: 'init', text: sqlite0001 }],
+  postgres: [{ version: 1, name: 'init', text: postgres0001 }],
+}

@@ -1,0 +1,122 @@
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { LoadedConfig } from '../config/load.ts'
+import { type Gatehouse, openGatehouse } from '../gatehouse.ts'
+import { createLog } from '../log.ts'
+import { EXIT, StartError } from '../start-error.ts'
+import { type AdminInput, type AdminName, type AdminOutput, isAdminName, runAdmin } from './admin.ts'
+import type { Io } from './command.ts'
+import { type Failure, failureOf } from './failure.ts'
+
+/** The kernel's bound on a socket's path, its end included. */
+const SOCKET_PATH_BYTES = 107
+const INPUT_BYTES = 65_536
+
+type Answer = { result: unknown } | { failure: Failure }
+
+/**
+ * Takes administrative commands at `<data>/admin.sock`, mode 0600 in a 0700 folder: whoever can connect is our own
+ * user or root, so the socket's owner is the actor. PostgreSQL has none, there each command does its work itself.
+ *
+ * @throws StartError 69 ADMIN_SOCKET_IN_USE when another process answers there, 78 DATA_DIR_TOO_LONG
+ */
+export async function startAdminSocket(gatehouse: Gatehouse): Promise<{ stop(): Promise<void> }> {
+  if (gatehouse.dialect === 'postgres') return { stop: async () => {} }
+  const path = socketPath(gatehouse.config.data.dir)
+  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES) {
+    throw new StartError(
+      'DATA_DIR_TOO_LONG',
+      EXIT.config,
+      'data.dir is too long for a socket in it',
+      `choose a data.dir of at most ${SOCKET_PATH_BYTES - 11} bytes`,
+    )
+  }
+  await removeStaleSocket(path)
+  const server = Bun.serve({
+    unix: path,
+    development: false,
+    maxRequestBodySize: INPUT_BYTES,
+    fetch: async (request) => Response.json(await answer(gatehouse, request)),
+  })
+  chmodSync(path, 0o600)
+  return { stop: () => server.stop() }
+}
+
+const socketPath = (dataDir: string) => join(dataDir, 'admin.sock')
+
+async function answer(gatehouse: Gatehouse, request: Request): Promise<Answer> {
+  try {
+    const { command, input } = (await request.json()) as { command: string; input: unknown }
+    if (!isAdminName(command))
+      throw new StartError(
+        'UNKNOWN_COMMAND',
+        EXIT.usage,
+        'the running server does not know this command',
+        'use the gatehouse of the same version',
+      )
+    return { result: await runAdmin({ gatehouse, uid: ownUid() }, command, input) }
+  } catch (error) {
+    return { failure: failureOf(error) }
+  }
+}
+
+const ownUid = (): number => process.getuid?.() ?? 0
+
+/** A socket that a killed server left: unlinked only when nobody answers there (SH-5). */
+async function removeStaleSocket(path: string): Promise<void> {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return
+  if (await isAnswered(path)) {
+    throw new StartError(
+      'ADMIN_SOCKET_IN_USE',
+      EXIT.unavailable,
+      `another process answers at ${path}`,
+      'stop the other server first',
+    )
+  }
+  unlinkSync(path)
+}
+
+async function isAnswered(path: string): Promise<boolean> {
+  try {
+    const socket = await Bun.connect({ unix: path, socket: { data() {} } })
+    socket.end()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Runs an administrative command: in the running server where one answers, else here with the data folder's lock.
+ *
+ * @throws StartError as the command fails there, or 69 DATA_DIR_LOCKED
+ */
+export async function callAdmin<N extends AdminName>(
+  loaded: LoadedConfig,
+  io: Io,
+  command: N,
+  input: AdminInput<N>,
+): Promise<AdminOutput<N>> {
+  const { config } = loaded
+  const path = socketPath(config.data.dir)
+  if (config.database.url === '' && (await isAnswered(path)))
+    return (await callServer(path, command, input)) as AdminOutput<N>
+  const gatehouse = await openGatehouse(loaded, createLog({ level: 'warn', write: io.err }))
+  try {
+    return (await runAdmin({ gatehouse, uid: ownUid() }, command, input)) as AdminOutput<N>
+  } finally {
+    await gatehouse.close()
+  }
+}
+
+async function callServer(path: string, command: string, input: unknown): Promise<unknown> {
+  const response = await fetch('http://localhost/', {
+    unix: path,
+    method: 'POST',
+    body: JSON.stringify({ command, input }),
+  })
+  const answered = (await response.json()) as Answer
+  if ('result' in answered) return answered.result
+  const { code, exitCode, message, fix } = answered.failure
+  throw new StartError(code, exitCode, message, fix)
+}

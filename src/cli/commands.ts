@@ -1,0 +1,24 @@
+import { bootstrap } from './bootstrap.ts'
+import type { Command } from './command.ts'
+import { configCheck, configShow } from './config.ts'
+import { init } from './init.ts'
+import { keysCreate, keysList, keysRevoke } from './keys.ts'
+import { openapi } from './openapi.ts'
+import { serve } from './serve.ts'
+import { tryOut } from './try.ts'
+import { version } from './version.ts'
+
+/** Every command, in the order of --help. */
+export const COMMANDS: readonly Command[] = [
+  init,
+  bootstrap,
+  tryOut,
+  serve,
+  configCheck,
+  configShow,
+  keysCreate,
+  keysList,
+  keysRevoke,
+  openapi,
+  version,
+]

@@ -1,0 +1,61 @@
+import type { BunSQLiteDatabase } from 'drizzle-orm/bun-sqlite'
+import type { Tables } from '../../schema/db/tables.ts'
+
+type Drizzle = BunSQLiteDatabase<Record<string, never>>
+
+/** Read access to committed data. The types are SQLite's; PostgreSQL's database is cast to them once, in `postgres.ts`. */
+export type Reader = Pick<Drizzle, 'select' | 'selectDistinct'> & { tables: Tables }
+
+/** What the caches must look at again after a commit, on every node. */
+export type ChangeKind = 'api_key' | 'label' | 'partial' | 'prompt' | 'workspace' | 'user'
+
+/** `*` (with an empty id): this node missed changes that are no longer kept, so every cache loads everything again. */
+export interface Change {
+  kind: ChangeKind | '*'
+  id: string
+}
+
+/** The audit row that a change will leave; the closure may fill in what it learns (names, before and after). */
+export interface AuditDraft {
+  /** `prompts.create`: scope family and verb of file 00 section 8 */
+  action: string
+  workspaceId?: string | null
+  resourceId?: string
+  resourceName?: string
+  /** JSON-able, secrets replaced by fingerprints before they come here */
+  details?: Record<string, unknown>
+}
+
+/** Write access inside one transaction; dead once the transaction has ended. */
+export type Tx = Reader &
+  Pick<Drizzle, 'insert' | 'update' | 'delete'> & {
+    /** UTC milliseconds: the one time of this change, in its rows and in its audit row */
+    now: number
+    event: AuditDraft
+    /** the caches reload this object after the commit and before the answer */
+    changed(kind: ChangeKind, id: string): void
+    /**
+     * Takes this change's place in the order of commits and resolves to its revision; the same one when called again.
+     * No other change commits from here on, so what is read next is the head of a sequence. `transaction` calls it
+     * last if `work` has not.
+     */
+    revise(): Promise<number>
+  }
+
+export interface Database {
+  dialect: 'sqlite' | 'postgres'
+  read: Reader
+  /**
+   * Runs `work` in a transaction and answers only after a durable commit. Group commit on SQLite, READ COMMITTED with
+   * up to 5 reruns on PostgreSQL (decision 2), so `work` has no effect outside `tx`. `work` gets a copy of `event`.
+   */
+  transaction<T>(event: AuditDraft, work: (tx: Tx) => Promise<T>): Promise<T>
+  /** Called with the changes of each commit, in commit order, before the writers are answered. One listener. */
+  onCommitted(listener: (changes: Change[]) => Promise<void>): void
+  /** resolves when a probe transaction went through; throws `storage_unavailable` otherwise */
+  probe(): Promise<void>
+  /** milliseconds since this node last knew of every commit (decision 13); 0 on SQLite, which has one node */
+  staleMs(): number
+  /** finishes what is queued, then lets go of files, locks and connections */
+  close(): Promise<void>
+}

@@ -1,0 +1,62 @@
+import type { Database as Connection } from 'bun:sqlite'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { sqliteTables as tables } from '../../schema/db/tables.ts'
+import type { Database } from './database.ts'
+import { type GroupCommit, groupCommit } from './group-commit.ts'
+import { lockDataDir } from './lock.ts'
+import { migrateSqlite } from './migrate.ts'
+import { connect, ensureFile, prepareDataDir, startErrorOf } from './sqlite-file.ts'
+
+export interface SqliteOptions {
+  dataDir: string
+  /** whether a missing database is made; false for commands that only make sense on an existing one */
+  create: boolean
+  allowNetworkFilesystem?: boolean
+  /** milliseconds that a closure may take; 5,000 unless a test is in a hurry */
+  closureMs?: number
+}
+
+/**
+ * SQLite in `<dataDir>/gatehouse.db`: one connection for all transactions, taken in groups, and a read-only one that
+ * never sees half a transaction (house 2.3).
+ *
+ * @throws StartError see `open.ts`
+ */
+export function openSqlite(options: SqliteOptions): Database {
+  prepareDataDir(options.dataDir, options.allowNetworkFilesystem ?? false)
+  const undo: (() => void)[] = []
+  try {
+    undo.push(lockDataDir(options.dataDir))
+    const path = `${options.dataDir}/gatehouse.db`
+    ensureFile(options.dataDir, path, options.create)
+    const writer = connect(path, 'write')
+    undo.push(() => writer.close())
+    migrateSqlite(writer)
+    const reader = connect(path, 'read')
+    undo.push(() => reader.close())
+    return databaseOver(groupCommit(writer, options.closureMs), writer, reader, () => runAll(undo))
+  } catch (error) {
+    runAll(undo)
+    throw startErrorOf(error) ?? error
+  }
+}
+
+const runAll = (steps: (() => void)[]): void => {
+  for (const step of steps.reverse()) step()
+}
+
+function databaseOver(group: GroupCommit, writer: Connection, reader: Connection, release: () => void): Database {
+  return {
+    dialect: 'sqlite',
+    read: Object.assign(drizzle({ client: reader }), { tables }),
+    transaction: group.transaction,
+    onCommitted: group.onCommitted,
+    probe: () => group.transaction({ action: 'probe' }, async () => {}),
+    staleMs: () => 0,
+    async close() {
+      await group.finish()
+      writer.run('PRAGMA wal_checkpoint(TRUNCATE)')
+      release()
+    },
+  }
+}

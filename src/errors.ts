@@ -1,0 +1,52 @@
+import type { ProblemCode } from '../schema/api/errors.ts'
+
+/** One refused field: `path` in dotted form (`messages[0].role`), '' for the whole body. Never holds the refused value. */
+export interface Complaint {
+  path: string
+  message: string
+}
+
+interface Details {
+  /** every complaint of a validation, in the order of the contract */
+  complaints?: Complaint[]
+  retryAfterSeconds?: number
+  /** the methods a path takes, for `Allow` */
+  allow?: string[]
+  cause?: unknown
+}
+
+/**
+ * A failure with a meaning. Services throw these; `http/problems.ts` alone turns them into statuses.
+ * The message goes to the caller as it is: no secrets, no foreign ids, and neither "not found" nor "404"
+ * unless the code is `not_found` (clients search the text of errors for both).
+ */
+export class GatehouseError extends Error {
+  override readonly name = 'GatehouseError'
+  readonly code: ProblemCode
+  readonly complaints: Complaint[]
+  readonly retryAfterSeconds: number | undefined
+  readonly allow: string[] | undefined
+
+  constructor(code: ProblemCode, message: string, details: Details = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.complaints = details.complaints ?? []
+    this.retryAfterSeconds = details.retryAfterSeconds
+    this.allow = details.allow
+  }
+}
+
+/** A refused input with all its complaints; the first one is the message. */
+export function invalid(complaints: Complaint[]): GatehouseError {
+  const [first] = complaints
+  const message = first === undefined ? 'invalid request' : first.path === '' ? first.message : `${first.path}: ${first.message}`
+  return new GatehouseError('invalid', message, { complaints })
+}
+
+/** A refused input with one complaint. */
+export const invalidField = (path: string, message: string): GatehouseError => invalid([{ path, message }])
+
+/** `kind` is the word users know: prompt, partial, label. The id is not echoed (it may contain anything). */
+export const notFound = (kind: string): GatehouseError => new GatehouseError('not_found', `${kind} not found`)
+
+export const conflict = (message: string): GatehouseError => new GatehouseError('conflict', message)

@@ -1,0 +1,123 @@
+import type { Audited } from './audit/audited.ts'
+import { createAudited } from './audit/audited.ts'
+import { createKeys, type Keys } from './auth/keys.ts'
+import type { LoadedConfig } from './config/load.ts'
+import { createDigest } from './crypto/digest.ts'
+import { openKeyring, type Keyring } from './crypto/keyring.ts'
+import { readMasterKeys } from './crypto/master-key.ts'
+import type { Config } from '../schema/config.ts'
+import type { Change, Database, Reader } from './db/database.ts'
+import { openDatabase } from './db/open.ts'
+import { GatehouseError } from './errors.ts'
+import { createMetrics, type Metrics } from './http/metrics.ts'
+import type { Log } from './log.ts'
+import { type ModelTable, modelTable } from './prompts/models.ts'
+import { createRegistry, type Registry } from './prompts/registry.ts'
+
+/** Everything that a command or a request works with, opened once, in order. */
+export interface Gatehouse {
+  config: Config
+  log: Log
+  dialect: Database['dialect']
+  read: Reader
+  audited: Audited
+  keys: Keys
+  registry: Registry
+  models: ModelTable
+  metrics: Metrics
+  /** whether `bootstrap` has been run */
+  initialised(): boolean
+  /** opens the keyring and fills the caches; at start, and right after bootstrap */
+  initialise(): Promise<void>
+  /** @throws GatehouseError before bootstrap */
+  keyring(): Keyring
+  /** the digest under which a clear API key is stored */
+  digestKey(clear: string): string
+  /** @throws GatehouseError `not_initialised` before bootstrap, `stale` when changes of other nodes could not be read for too long */
+  assertServing(): void
+  /** the peer's address, set by the server; null on a unix socket */
+  clientIp(request: Request): string | null
+  /** throws when storage takes no writes */
+  probe(): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * Opens database, keyring and caches.
+ *
+ * @throws StartError with an exit code when the installation cannot be opened as it is
+ */
+export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gatehouse> {
+  const { config } = loaded
+  const database = await openDatabase(databaseOptions(loaded))
+  const { read } = database
+  const keys = createKeys(read)
+  const registry = createRegistry(read, config.cache.compiled_templates)
+  const maxStalenessMs = config.cache.max_staleness_seconds * 1000
+  let keyring: Keyring | undefined
+  let digest: ((clear: string) => string) | undefined
+
+  const gatehouse: Gatehouse = {
+    config,
+    log,
+    dialect: database.dialect,
+    read,
+    audited: createAudited(database),
+    keys,
+    registry,
+    models: modelTable(config.render.models),
+    metrics: createMetrics(),
+    initialised: () => keyring !== undefined,
+    async initialise() {
+      const rows = await read.select().from(read.tables.keyring)
+      if (rows.length === 0) return
+      keyring = openKeyring(rows, readMasterKeys(config.master_key.source, loaded.environment.reveal()))
+      digest = createDigest(keyring.apiKeyPepper.reveal())
+      await Promise.all([keys.load(), registry.load()])
+    },
+    keyring() {
+      if (keyring === undefined) throw notInitialised()
+      return keyring
+    },
+    digestKey(clear) {
+      if (digest === undefined) throw notInitialised()
+      return digest(clear)
+    },
+    assertServing() {
+      if (digest === undefined) throw notInitialised()
+      if (database.staleMs() > maxStalenessMs)
+        throw new GatehouseError('stale', 'this node has not seen the changes of the others for too long; ask another node')
+    },
+    clientIp: () => null,
+    probe: () => database.probe(),
+    close: () => database.close(),
+  }
+  database.onCommitted((changes) => applyChanges(gatehouse, changes))
+  await gatehouse.initialise().catch(async (error) => {
+    await database.close()
+    throw error
+  })
+  return gatehouse
+}
+
+const notInitialised = (): GatehouseError =>
+  new GatehouseError('not_initialised', 'this installation is empty: run `gatehouse bootstrap --org NAME --email ADDRESS` on its machine')
+
+/** Brings the caches up to a commit, of this node or another; the writer is answered only after it. */
+async function applyChanges({ keys, registry, initialise }: Gatehouse, changes: Change[]): Promise<void> {
+  for (const { kind, id } of changes) {
+    if (kind === '*') await initialise()
+    else if (kind === 'api_key') await keys.reload(id)
+    else if (kind === 'workspace') await keys.reloadWhere({ workspaceId: id })
+    else if (kind === 'user') await keys.reloadWhere({ userId: id })
+    else if (kind === 'prompt') await registry.reloadPrompt(id)
+    else if (kind === 'partial') await registry.reloadPartial(id)
+    else if (kind === 'label') await registry.reloadLabel(id)
+  }
+}
+
+function databaseOptions({ config, databasePassword }: LoadedConfig) {
+  const { url, pool_size: poolSize, poll_ms: pollMs } = config.database
+  if (url === '') return { dialect: 'sqlite' as const, dataDir: config.data.dir, create: true }
+  return { dialect: 'postgres' as const, url, password: databasePassword, poolSize, pollMs }
+}

@@ -1,0 +1,32 @@
+import { GatehouseError, invalidField } from '../errors.ts'
+import { parseStrict, type StrictJson } from '../json.ts'
+
+/** Fatal: bytes that are not UTF-8 are refused, not replaced. The BOM is kept, and so refused by the JSON parser. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
+
+/**
+ * Reads a JSON body (HT-2). An empty body is `{}`: some clients send one with `content-type: application/json`.
+ *
+ * @param limitBytes size above which the answer is 413
+ * @throws GatehouseError `unsupported_media_type`, `payload_too_large`, `invalid`
+ */
+export async function readJson(request: Request, limitBytes: number): Promise<StrictJson> {
+  if (Number(request.headers.get('content-length')) > limitBytes) throw tooLarge(limitBytes)
+  const bytes = await request.bytes()
+  if (bytes.length === 0) return { value: {}, hasBigIntegers: false }
+  if (bytes.length > limitBytes) throw tooLarge(limitBytes)
+  const type = request.headers.get('content-type')
+  if (type !== 'application/json' && (type === null || !JSON_TYPE.test(type)))
+    throw new GatehouseError('unsupported_media_type', 'send the body as content-type: application/json (UTF-8)')
+  let text: string
+  try {
+    text = utf8.decode(bytes)
+  } catch {
+    throw invalidField('', 'the body is not valid UTF-8')
+  }
+  return parseStrict(text)
+}
+
+const tooLarge = (limitBytes: number): GatehouseError =>
+  new GatehouseError('payload_too_large', `the body is larger than ${limitBytes} bytes, the limit of this path`)

@@ -1,0 +1,87 @@
+/** Upper bounds of the latency buckets, in seconds. */
+const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+interface Histogram {
+  counts: number[]
+  sum: number
+}
+
+/** Counters and latencies of one process, in memory; label sets are bounded (route templates, statuses, reasons). */
+export interface Metrics {
+  /** `route` is the template (`/v1/prompts/:promptId`), never the path that was sent */
+  request(method: string, route: string, status: number, seconds: number): void
+  /** one successful render; separate from `request` because it is the hot path */
+  render(seconds: number): void
+  authentication(outcome: 'ok' | 'refused'): void
+  /** OpenMetrics text of everything, with the gauges given */
+  text(gauges: Gauge[]): string
+}
+
+export interface Gauge {
+  name: string
+  help: string
+  value: number
+}
+
+export function createMetrics(): Metrics {
+  const requests = new Map<string, number>()
+  const latencies = new Map<string, Histogram>()
+  const renders: Histogram = newHistogram()
+  const authentications = { ok: 0, refused: 0 }
+
+  return {
+    request(method, route, status, seconds) {
+      const labels = `method="${method}",route="${route}"`
+      const key = `${labels},status="${status}"`
+      requests.set(key, (requests.get(key) ?? 0) + 1)
+      let histogram = latencies.get(labels)
+      if (histogram === undefined) latencies.set(labels, (histogram = newHistogram()))
+      observe(histogram, seconds)
+    },
+    render: (seconds) => observe(renders, seconds),
+    authentication: (outcome) => {
+      authentications[outcome]++
+    },
+    text(gauges) {
+      return [
+        ...family('gatehouse_render_seconds', 'histogram', 'Successful renders and their seconds.',
+          histogramLines('gatehouse_render_seconds', '', renders)),
+        ...family('gatehouse_requests', 'counter', 'Requests by route and status; successful renders are not in here.',
+          [...requests].map(([labels, n]) => `gatehouse_requests_total{${labels}} ${n}`)),
+        ...family('gatehouse_request_seconds', 'histogram', 'Seconds from authentication to answer, by route.',
+          [...latencies].flatMap(([labels, histogram]) => histogramLines('gatehouse_request_seconds', labels, histogram))),
+        ...family('gatehouse_authentications', 'counter', 'API keys presented, by outcome.',
+          Object.entries(authentications).map(([outcome, n]) => `gatehouse_authentications_total{outcome="${outcome}"} ${n}`)),
+        ...gauges.flatMap(({ name, help, value }) => family(name, 'gauge', help, [`${name} ${value}`])),
+        '# EOF',
+        '',
+      ].join('\n')
+    },
+  }
+}
+
+const newHistogram = (): Histogram => ({ counts: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0 })
+
+function observe(histogram: Histogram, seconds: number): void {
+  let i = 0
+  while (i < BUCKETS.length && seconds > (BUCKETS[i] ?? 0)) i++
+  histogram.counts[i] = (histogram.counts[i] ?? 0) + 1
+  histogram.sum += seconds
+}
+
+function histogramLines(name: string, labels: string, { counts, sum }: Histogram): string[] {
+  const prefix = labels === '' ? '' : `${labels},`
+  const braces = labels === '' ? '' : `{${labels}}`
+  let total = 0
+  const buckets = counts.map((count, i) => {
+    total += count
+    return `${name}_bucket{${prefix}le="${BUCKETS[i] ?? '+Inf'}"} ${total}`
+  })
+  return [...buckets, `${name}_sum${braces} ${sum}`, `${name}_count${braces} ${total}`]
+}
+
+const family = (name: string, type: string, help: string, samples: string[]): string[] => [
+  `# TYPE ${name} ${type}`,
+  `# HELP ${name} ${help}`,
+  ...samples,
+]

@@ -1,0 +1,90 @@
+import type { CreatePrompt, UpdatePrompt } from '../../schema/api/prompts.ts'
+import { invalidField } from '../errors.ts'
+import { parseStored } from '../json.ts'
+import { checkTemplate, type FindPartial } from '../templates/template.ts'
+import { checkSavedParameters, splitParameters } from './hyperparameters.ts'
+import type { VersionRow } from './store.ts'
+
+/** The columns of a version that its author decides. */
+export type VersionContent = Omit<VersionRow, 'id' | 'promptId' | 'number' | 'createdAt'>
+
+export interface Draft {
+  content: VersionContent
+  /** the partials that the template names, as slugs */
+  partialSlugs: string[]
+}
+
+type Fields = Partial<CreatePrompt> & Pick<UpdatePrompt, 'patch'>
+
+/**
+ * A version from the fields of a body, checked as render will check it (decisions 20, 22).
+ *
+ * @param body null counts as absent; `string` and `parameters` are there
+ * @throws GatehouseError `invalid` with the field's path
+ */
+export function draftVersion(body: Fields | UpdatePrompt, findPartial: FindPartial): Draft {
+  const template = body.string ?? ''
+  const isRaw = body.is_raw_template === 1 || body.is_raw_template === true
+  const { kind, components, variableNames } = checkTemplate(template, isRaw, findPartial)
+  const tools = { functions: body.functions ?? null, tools: body.tools ?? null, tool_choice: body.tool_choice ?? null }
+  checkSavedParameters(kind, withoutNulls(tools), '')
+  const parameters = coerceParameters(kind, body.parameters ?? {}, variableNames)
+  const metadata = body.template_metadata ?? body.prompt_metadata ?? {}
+  return {
+    content: {
+      template,
+      templateType: kind,
+      isRaw,
+      parameters: JSON.stringify(parameters),
+      functions: textOf(tools.functions),
+      tools: textOf(tools.tools),
+      toolChoice: textOf(tools.tool_choice),
+      templateMetadata: JSON.stringify(metadata),
+      model: body.model || modelIn(parameters),
+      virtualKey: body.virtual_key ?? null,
+      aiModelId: body.ai_model_id ?? null,
+      finetuneId: body.finetune_id ?? null,
+      description: body.version_description ?? null,
+    },
+    partialSlugs: components.partials.map((reference) => reference.split('@', 1)[0] ?? reference),
+  }
+}
+
+/** What a patch copies from the latest version, in the shape of a body. */
+export function bodyOf(version: VersionRow): UpdatePrompt {
+  return {
+    string: version.template,
+    parameters: parseStored(version.parameters) as Record<string, unknown>,
+    functions: parseNullable(version.functions) as UpdatePrompt['functions'],
+    tools: parseNullable(version.tools) as UpdatePrompt['tools'],
+    tool_choice: parseNullable(version.toolChoice) as UpdatePrompt['tool_choice'],
+    template_metadata: parseStored(version.templateMetadata) as Record<string, unknown>,
+    model: version.model,
+    virtual_key: version.virtualKey,
+    ai_model_id: version.aiModelId,
+    finetune_id: version.finetuneId,
+    is_raw_template: version.isRaw ? 1 : 0,
+    version_description: version.description,
+  }
+}
+
+/** Numbers that old interfaces saved as text become numbers, but for those that are (also) defaults of variables. */
+function coerceParameters(
+  kind: 'chat' | 'text',
+  parameters: Record<string, unknown>,
+  variableNames: ReadonlySet<string>,
+): Record<string, unknown> {
+  const model = parameters['model'] ?? null
+  if (model !== null && typeof model !== 'string') throw invalidField('parameters.model', 'must be a string')
+  const { hyperparameters, defaults } = splitParameters(kind, parameters, variableNames)
+  return { ...parameters, ...checkSavedParameters(kind, hyperparameters), ...defaults }
+}
+
+const modelIn = (parameters: Record<string, unknown>): string => (typeof parameters['model'] === 'string' ? parameters['model'] : '')
+
+const textOf = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
+
+const parseNullable = (text: string | null): unknown => (text === null ? null : parseStored(text))
+
+const withoutNulls = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))

@@ -1,0 +1,90 @@
+import { Elysia } from 'elysia'
+import { problems } from '../../schema/api/errors.ts'
+import { RenderQuery, RenderRequest, RenderResponse } from '../../schema/api/render.ts'
+import { guarded, type Requires } from '../auth/guard.ts'
+import { invalidField } from '../errors.ts'
+import type { Gatehouse } from '../gatehouse.ts'
+import { type Rendered, renderPrompt } from './render.ts'
+
+/**
+ * `POST /v1/prompts/{promptId}/render`, and the same without `/v1` for a self-hosted address. The hot path: it answers
+ * with a finished Response, so that none of the administrative hooks run.
+ */
+export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender: (context: RenderContext) => void) {
+  const { metrics, config } = gatehouse
+  const { strict_compliance_headers: complianceHeaders } = config.render
+  const [idHeader = 'x-request-id', ...idAliases] = config.server.request_id_headers
+  const sends = config.log.renders !== 'none'
+
+  const answer = (context: RenderContext, { promptId, version, data, explain }: Rendered): Response => {
+    const { requestId, startedAt } = context.call
+    const headers: Record<string, string> = {
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      [idHeader]: requestId,
+      'x-gatehouse-prompt-id': promptId,
+      'x-gatehouse-prompt-version': `${version}`,
+    }
+    for (const alias of idAliases) headers[alias] = requestId
+    const text = JSON.stringify(explain === undefined ? { success: true, data } : { success: true, data, explain })
+    metrics.render((performance.now() - startedAt) / 1000)
+    if (sends) logRender(context)
+    return new Response(text, { headers })
+  }
+
+  const render = (context: RenderContext): Response | Promise<Response> => {
+    const { body, params, call, caller, request } = context
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidField('', 'the body must be a JSON object')
+    // Most requests have no query: only then is Elysia's parsed one worth asking for.
+    const query = request.url.includes('?') ? readQuery(request.url) : NO_QUERY
+    const rendered = renderPrompt(gatehouse, caller, params.promptId, {
+      body: body as Record<string, unknown>,
+      hasBigIntegers: call.hasBigIntegers,
+      complianceHeader: firstHeader(request.headers, complianceHeaders),
+      ...query,
+    })
+    return rendered instanceof Promise ? rendered.then((done) => answer(context, done)) : answer(context, rendered)
+  }
+
+  const guard = requires('prompts.render', 'Render a prompt into a ready-to-send request', 'render_body_bytes')
+  // Documentation only: the merged request is what is checked (see RenderRequest).
+  const documented = {
+    ...guard,
+    detail: { ...guard.detail, 'x-contract': { body: RenderRequest, query: RenderQuery, response: RenderResponse } },
+    response: problems('invalid', 'unauthenticated', 'forbidden', 'not_found', 'payload_too_large', 'unsupported_media_type'),
+  }
+  return new Elysia({ normalize: false })
+    .decorate(guarded)
+    .post('/v1/prompts/:promptId/render', (context) => render(context), documented)
+    .post('/prompts/:promptId/render', (context) => render(context), documented)
+}
+
+export interface RenderContext {
+  request: Request
+  body: unknown
+  params: { promptId: string }
+  call: typeof guarded.call
+  caller: typeof guarded.caller
+}
+
+const NO_QUERY = { strict: false, explain: false }
+const FLAGS = new Set(['strict', 'explain'])
+
+function readQuery(url: string): { strict: boolean; explain: boolean } {
+  const query = new URLSearchParams(url.slice(url.indexOf('?') + 1))
+  for (const [name, value] of query) {
+    if (!FLAGS.has(name)) throw invalidField('', 'the query takes strict and explain only')
+    if (value !== 'true' && value !== 'false') throw invalidField(name, 'must be true or false')
+    if (query.getAll(name).length > 1) throw invalidField(name, 'stands twice in the query')
+  }
+  return { strict: query.get('strict') === 'true', explain: query.get('explain') === 'true' }
+}
+
+function firstHeader(headers: Headers, names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = headers.get(name)
+    if (value !== null) return value
+  }
+  return undefined
+}
