@@ -4,10 +4,10 @@ import { createKeys, type Keys } from './auth/keys.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
 import { openKeyring, type Keyring } from './crypto/keyring.ts'
-import { readMasterKeys } from './crypto/master-key.ts'
+import { type MasterKeys, readMasterKeys } from './crypto/master-key.ts'
 import type { Config } from '../schema/config.ts'
 import type { Change, Database, Reader } from './db/database.ts'
-import { openDatabase } from './db/open.ts'
+import { type DatabaseOptions, openDatabase } from './db/open.ts'
 import { GatehouseError } from './errors.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
 import type { Log } from './log.ts'
@@ -29,6 +29,8 @@ export interface Gatehouse {
   initialised(): boolean
   /** opens the keyring and fills the caches; at start, and right after bootstrap */
   initialise(): Promise<void>
+  /** @throws StartError when the source cannot be read */
+  masterKeys(): MasterKeys
   /** @throws GatehouseError before bootstrap */
   keyring(): Keyring
   /** the digest under which a clear API key is stored */
@@ -39,6 +41,9 @@ export interface Gatehouse {
   clientIp(request: Request): string | null
   /** throws when storage takes no writes */
   probe(): Promise<void>
+  /** set at shutdown: `/readyz` says no, requests in flight are finished */
+  drain(): void
+  draining(): boolean
   close(): Promise<void>
 }
 
@@ -54,6 +59,7 @@ export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gat
   const keys = createKeys(read)
   const registry = createRegistry(read, config.cache.compiled_templates)
   const maxStalenessMs = config.cache.max_staleness_seconds * 1000
+  let draining = false
   let keyring: Keyring | undefined
   let digest: ((clear: string) => string) | undefined
 
@@ -71,10 +77,11 @@ export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gat
     async initialise() {
       const rows = await read.select().from(read.tables.keyring)
       if (rows.length === 0) return
-      keyring = openKeyring(rows, readMasterKeys(config.master_key.source, loaded.environment.reveal()))
+      keyring = openKeyring(rows, gatehouse.masterKeys())
       digest = createDigest(keyring.apiKeyPepper.reveal())
       await Promise.all([keys.load(), registry.load()])
     },
+    masterKeys: () => readMasterKeys(config.master_key.source, loaded.environment.reveal()),
     keyring() {
       if (keyring === undefined) throw notInitialised()
       return keyring
@@ -90,6 +97,10 @@ export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gat
     },
     clientIp: () => null,
     probe: () => database.probe(),
+    drain: () => {
+      draining = true
+    },
+    draining: () => draining,
     close: () => database.close(),
   }
   database.onCommitted((changes) => applyChanges(gatehouse, changes))
@@ -116,8 +127,9 @@ async function applyChanges({ keys, registry, initialise }: Gatehouse, changes: 
   }
 }
 
-function databaseOptions({ config, databasePassword }: LoadedConfig) {
+function databaseOptions({ config, databasePassword }: LoadedConfig): DatabaseOptions {
   const { url, pool_size: poolSize, poll_ms: pollMs } = config.database
-  if (url === '') return { dialect: 'sqlite' as const, dataDir: config.data.dir, create: true }
-  return { dialect: 'postgres' as const, url, password: databasePassword, poolSize, pollMs }
+  if (url === '') return { dialect: 'sqlite', dataDir: config.data.dir, create: true }
+  const password = databasePassword?.reveal()
+  return { dialect: 'postgres', url, poolSize, pollMs, ...(password !== undefined && { password }) }
 }

@@ -76,10 +76,12 @@ export function embeddedList(files: string[]): string {
       (file, i) => `    { version: ${i + 1}, name: '${file.slice(5, -4)}', text: ${dialect}${file.slice(0, 4)} },`,
     )
   return [
+    '// biome-ignore-all format: written by `bun run schema`',
+    '',
     ...imports('postgres'),
     ...imports('sqlite'),
     '',
-    '/** Written by `bun run schema`. Append only: an applied migration is never edited (its checksum is stored). */',
+    '/** Append only: an applied migration is never edited (its checksum is stored). */',
     'export const MIGRATIONS = {',
     '  sqlite: [',
     ...rows('sqlite'),

@@ -1,8 +1,14 @@
+// biome-ignore-all format: written by `bun run schema`
+
 import postgres0001 from './migrations/postgres/0001_init.sql' with { type: 'text' }
 import sqlite0001 from './migrations/sqlite/0001_init.sql' with { type: 'text' }
 
-/** Written by `bun run schema`. Append only: an applied migration is never edited (its checksum is stored). */
+/** Append only: an applied migration is never edited (its checksum is stored). */
 export const MIGRATIONS = {
-  sqlite: [{ version: 1, name: 'init', text: sqlite0001 }],
-  postgres: [{ version: 1, name: 'init', text: postgres0001 }],
+  sqlite: [
+    { version: 1, name: 'init', text: sqlite0001 },
+  ],
+  postgres: [
+    { version: 1, name: 'init', text: postgres0001 },
+  ],
 }

@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import { type Gatehouse, openGatehouse } from '../gatehouse.ts'
 import { createLog } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
-import { type AdminInput, type AdminName, type AdminOutput, isAdminName, runAdmin } from './admin.ts'
+import { type AdminContext, type AdminInput, type AdminName, type AdminOutput, isAdminName, runAdmin } from './admin.ts'
 import type { Io } from './command.ts'
 import { type Failure, failureOf } from './failure.ts'
 
@@ -36,7 +36,7 @@ export async function startAdminSocket(gatehouse: Gatehouse): Promise<{ stop(): 
     unix: path,
     development: false,
     maxRequestBodySize: INPUT_BYTES,
-    fetch: async (request) => Response.json(await answer(gatehouse, request)),
+    fetch: async (request) => Response.json(await answer({ gatehouse, uid: ownUid() }, request)),
   })
   chmodSync(path, 0o600)
   return { stop: () => server.stop() }
@@ -44,7 +44,7 @@ export async function startAdminSocket(gatehouse: Gatehouse): Promise<{ stop(): 
 
 const socketPath = (dataDir: string) => join(dataDir, 'admin.sock')
 
-async function answer(gatehouse: Gatehouse, request: Request): Promise<Answer> {
+async function answer(context: AdminContext, request: Request): Promise<Answer> {
   try {
     const { command, input } = (await request.json()) as { command: string; input: unknown }
     if (!isAdminName(command))
@@ -54,7 +54,7 @@ async function answer(gatehouse: Gatehouse, request: Request): Promise<Answer> {
         'the running server does not know this command',
         'use the gatehouse of the same version',
       )
-    return { result: await runAdmin({ gatehouse, uid: ownUid() }, command, input) }
+    return { result: await runAdmin(context, command, input) }
   } catch (error) {
     return { failure: failureOf(error) }
   }

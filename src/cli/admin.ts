@@ -1,6 +1,5 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { and, asc, eq, isNull, or } from 'drizzle-orm'
-import { PERMISSIONS, type Permission } from '../../schema/api/permissions.ts'
 import type { Actor } from '../auth/caller.ts'
 import { invalid, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
@@ -20,55 +19,40 @@ interface AdminCommand<I extends TObject, O> {
 
 const defineAdmin = <I extends TObject, O>(command: AdminCommand<I, O>) => command
 const closed = { additionalProperties: false }
-const KEY_TYPES = ['organisation-service', 'workspace-service', 'workspace-user', 'system'] as const
 
 /**
  * The commands that need the opened installation. The running server takes them over the admin socket; without a
- * server the command line opens the installation and runs them itself (decision 50).
+ * server the command line opens the installation and runs them itself (decision 50). What they call is loaded with
+ * them, so that `version` and `config check` do not load the server.
  */
 export const ADMIN_COMMANDS = {
   bootstrap: defineAdmin({
     input: Type.Object({ organisation: Type.String({ minLength: 1 }), email: Type.String({ minLength: 1 }) }, closed),
-    async run({ gatehouse }, input) {
-      if (gatehouse.initialised()) {
-        throw new StartError(
-          'ALREADY_INITIALISED',
-          EXIT.data,
-          'this installation has its organisation already',
-          'gatehouse keys create --admin makes a further admin key',
-        )
-      }
+    async run({ gatehouse, uid }, input) {
       const { bootstrap } = await import('../organisation/bootstrap.ts')
-      return bootstrap(gatehouse, input)
+      return bootstrap(gatehouse, { ...input, uid })
     },
   }),
   'keys.create': defineAdmin({
     input: Type.Object(
       {
-        type: Type.Union(KEY_TYPES.map((type) => Type.Literal(type))),
+        type: Type.Union([
+          Type.Literal('organisation-service'),
+          Type.Literal('workspace-service'),
+          Type.Literal('workspace-user'),
+          Type.Literal('system'),
+        ]),
         name: Type.String({ minLength: 1 }),
         scopes: Type.Array(Type.String()),
-        /** id or slug */
-        workspace: Type.Optional(Type.String()),
+        workspace: Type.Optional(Type.String({ description: 'id or slug' })),
         userId: Type.Optional(Type.String()),
-        /** UTC milliseconds */
-        expiresAt: Type.Optional(Type.Integer()),
+        expiresAt: Type.Optional(Type.Integer({ description: 'UTC milliseconds' })),
       },
       closed,
     ),
-    async run(context, { workspace, type, scopes, ...input }) {
-      const actor = await actorOf(context, 'keys create')
-      const { createApiKey } = await import('../api-keys/service.ts')
-      const workspaceId = workspace === undefined ? undefined : await workspaceIdOf(context.gatehouse, workspace)
-      return createApiKey(context.gatehouse, actor, {
-        ...input,
-        type,
-        scopes: type === 'system' ? SYSTEM_SCOPES : (scopes as Permission[]),
-        ...(workspaceId !== undefined && { workspaceId }),
-      })
-    },
+    run: createKey,
   }),
-  'keys.list': defineAdmin({ input: Type.Object({}, closed), run: ({ gatehouse }) => listKeys(gatehouse) }),
+  'keys.list': defineAdmin({ input: Type.Object({}, closed), run: listKeys }),
   'keys.revoke': defineAdmin({
     input: Type.Object({ id: Type.String({ minLength: 1 }) }, closed),
     async run(context, { id }) {
@@ -98,49 +82,52 @@ export async function runAdmin(context: AdminContext, name: AdminName, input: un
   return command.run(context, input as Static<TObject>)
 }
 
-/** What a system key may do, no more and no less (decision 16). */
-const SYSTEM_SCOPES = PERMISSIONS.filter((permission) =>
-  /^(prompts\.render|logs\.write|(secret_references|providers|configs|organisation_integrations|workspace_integrations)\.(read|list))$/.test(
-    permission,
-  ),
-)
+interface NewKey {
+  type: 'organisation-service' | 'workspace-service' | 'workspace-user' | 'system'
+  name: string
+  scopes: string[]
+  workspace?: string
+  userId?: string
+  expiresAt?: number
+}
 
-async function actorOf({ gatehouse, uid }: AdminContext, command: string): Promise<Actor> {
-  const { read } = gatehouse
-  const [organisation] = await read
-    .select({ id: read.tables.organisations.id })
-    .from(read.tables.organisations)
-    .orderBy(asc(read.tables.organisations.createdAt))
-    .limit(1)
+async function createKey(context: AdminContext, { type, name, scopes, workspace, userId, expiresAt }: NewKey) {
+  const actor = await actorOf(context, 'keys create')
+  const { gatehouse } = context
+  if (type === 'system') {
+    const { createSystemKey } = await import('./system-key.ts')
+    return createSystemKey(gatehouse, actor, { name, expiresAt })
+  }
+  const { createApiKey } = await import('../api-keys/service.ts')
+  const workspaceId = workspace === undefined ? null : await workspaceIdOf(gatehouse, workspace)
+  return createApiKey(gatehouse, actor, { type, name, scopes, workspaceId, userId, expiresAt: expiresAt ?? null })
+}
+
+async function actorOf(
+  { gatehouse: { read }, uid }: AdminContext,
+  command: string,
+): Promise<Extract<Actor, { kind: 'cli' }>> {
+  const t = read.tables.organisations
+  const [organisation] = await read.select({ id: t.id }).from(t).orderBy(asc(t.createdAt)).limit(1)
   if (organisation === undefined) {
-    throw new StartError(
-      'NOT_INITIALISED',
-      EXIT.data,
-      'this installation is empty',
-      'run gatehouse bootstrap --org NAME --email ADDRESS',
-    )
+    const fix = 'run gatehouse bootstrap --org NAME --email ADDRESS'
+    throw new StartError('NOT_INITIALISED', EXIT.data, 'this installation is empty', fix)
   }
   return { kind: 'cli', uid, organisationId: organisation.id, command }
 }
 
 async function workspaceIdOf({ read }: Gatehouse, idOrSlug: string): Promise<string> {
   const t = read.tables.workspaces
-  const [row] = await read
-    .select({ id: t.id })
-    .from(t)
-    .where(or(eq(t.id, idOrSlug), eq(t.slug, idOrSlug)))
-    .limit(1)
+  const named = and(eq(t.status, 'active'), or(eq(t.id, idOrSlug), eq(t.slug, idOrSlug)))
+  const [row] = await read.select({ id: t.id }).from(t).where(named).limit(1)
   if (row === undefined) throw notFound('workspace')
   return row.id
 }
 
 /** All keys that are not revoked: unlike the API it lists system keys, which exist on the command line only. */
-async function listKeys({ read }: Gatehouse) {
+async function listKeys({ gatehouse: { read } }: AdminContext) {
   const t = read.tables.apiKeys
   const { id, name, type, masked, workspaceId, userId, createdAt, expiresAt } = t
-  return read
-    .select({ id, name, type, key: masked, workspaceId, userId, createdAt, expiresAt })
-    .from(t)
-    .where(and(isNull(t.deletedAt)))
-    .orderBy(asc(t.createdAt), asc(t.id))
+  const columns = { id, name, type, key: masked, workspaceId, userId, createdAt, expiresAt }
+  return read.select(columns).from(t).where(isNull(t.deletedAt)).orderBy(asc(createdAt), asc(id))
 }

@@ -31,22 +31,28 @@ export const serve = defineCommand({
 async function runServer(loaded: LoadedConfig, log: Log, io: Io): Promise<number> {
   const asked = io.stopRequested(1)
   for (const message of loaded.warnings) log.warn('config_warning', { message })
-  const gatehouse = await openGatehouse(loaded, log)
-  const { startServer } = await import('../http/server.ts')
-  const admin = await startAdminSocket(gatehouse)
-  const server = await startServer(gatehouse)
+  const { gatehouse, server, admin } = await start(loaded, log)
   if (!gatehouse.initialised()) log.warn('not_initialised', { fix: 'gatehouse bootstrap --org NAME --email ADDRESS' })
   log.info('listening', { url: server.url, config: loaded.path })
   await asked
   log.info('stopping', { drainSeconds: loaded.config.server.drain_seconds })
-  const drained = (async () => {
-    await Promise.all([server.stop(), admin.stop()])
-    await gatehouse.close()
-    return EXIT.ok
-  })()
+  const drained = Promise.all([server.stop(), admin.stop()])
+    .then(() => gatehouse.close())
+    .then(() => EXIT.ok)
   const exitCode = await Promise.race([drained, giveUp(loaded.config.server.drain_seconds, io)])
   log.info('stopped', { exitCode })
   return exitCode
+}
+
+/** Everything that serves, or nothing: what was started before a failure is stopped again. */
+async function start(loaded: LoadedConfig, log: Log) {
+  await using opened = new AsyncDisposableStack()
+  const gatehouse = opened.adopt(await openGatehouse(loaded, log), (each) => each.close())
+  const admin = opened.adopt(await startAdminSocket(gatehouse), (each) => each.stop())
+  const { startServer } = await import('../http/server.ts')
+  const server = await startServer(gatehouse)
+  opened.move()
+  return { gatehouse, admin, server }
 }
 
 /** Answers when the drain has taken too long, or when a second signal asks to end at once (SH-1). */

@@ -50,13 +50,14 @@ export function seal(clear: string | Uint8Array, key: SealingKey, place: SealedP
  */
 export function open(sealed: Uint8Array, keyOf: (id: string) => SealingKey | undefined, place: SealedPlace): Buffer {
   const blob = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
-  const key = blob[0] === VERSION ? keyOf(sealingKeyId(blob)) : undefined
+  const keyId = sealingKeyId(blob)
+  const key = blob[0] === VERSION ? keyOf(keyId) : undefined
   const start = 2 + (blob[1] ?? 0)
   if (key === undefined || blob.length < start + NONCE_BYTES + TAG_BYTES) throw unopened()
   try {
     const nonce = blob.subarray(start, start + NONCE_BYTES)
     const decipher = createDecipheriv('aes-256-gcm', key.bytes.reveal(), nonce, { authTagLength: TAG_BYTES })
-    decipher.setAAD(authenticatedData(key.id, place))
+    decipher.setAAD(authenticatedData(keyId, place))
     decipher.setAuthTag(blob.subarray(-TAG_BYTES))
     return Buffer.concat([decipher.update(blob.subarray(start + NONCE_BYTES, -TAG_BYTES)), decipher.final()])
   } catch {

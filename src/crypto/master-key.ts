@@ -45,7 +45,9 @@ function parseLine(line: string, number: number, before: MasterKeys): SealingKey
   const match = /^([A-Za-z0-9_-]{1,64})\s+([A-Za-z0-9+/]{43}=)$/.exec(line)
   const bytes = Buffer.from(match?.[2] ?? '', 'base64')
   const id = match?.[1] ?? ''
-  if (bytes.length !== 32) throw mismatch(`line ${number} of master_key.source is not "<id> <base64 of 32 bytes>"`)
+  // the decoder forgives: what it would write differently was mistyped
+  if (bytes.length !== 32 || bytes.toString('base64') !== match?.[2])
+    throw mismatch(`line ${number} of master_key.source is not "<id> <base64 of 32 bytes>"`)
   if (before.some((key) => key.id === id))
     throw mismatch(`line ${number} of master_key.source repeats the id of another line`)
   return { id, bytes: new Redacted(bytes) }

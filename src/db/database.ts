@@ -6,12 +6,13 @@ type Drizzle = BunSQLiteDatabase<Record<string, never>>
 /** Read access to committed data. The types are SQLite's; PostgreSQL's database is cast to them once, in `postgres.ts`. */
 export type Reader = Pick<Drizzle, 'select' | 'selectDistinct'> & { tables: Tables }
 
-/** What the caches must look at again after a commit, on every node. */
-export type ChangeKind = 'api_key' | 'label' | 'partial' | 'prompt' | 'workspace' | 'user'
-
-/** `*` (with an empty id): this node missed changes that are no longer kept, so every cache loads everything again. */
+/**
+ * What the caches must look at again after a commit, on every node. `*` (with an empty id): everything, as after changes
+ * that this node missed and that are no longer kept.
+ */
+export type ChangeKind = 'api_key' | 'label' | 'partial' | 'prompt' | 'workspace' | 'user' | '*'
 export interface Change {
-  kind: ChangeKind | '*'
+  kind: ChangeKind
   id: string
 }
 

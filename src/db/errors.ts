@@ -65,8 +65,11 @@ interface DriverError {
 const SQLITE_STORAGE = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|CORRUPT|NOTADB|NOMEM|PROTOCOL)/
 const POSTGRES_CONNECTION =
   /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT|TLS)|ECONN|EPIPE|ENOTFOUND|ETIMEDOUT)/
-/** connection 08, insufficient resources 53, operator intervention 57, system error 58, lock not available, read-only */
-const POSTGRES_STORAGE = /^(08|53|57|58|55P03|25006|XX00[12])/
+/**
+ * Connection 08, login 28, no such database 3D, insufficient resources 53, not ready or locked 55, operator 57, system 58,
+ * read-only 25006, damaged XX00x.
+ */
+const POSTGRES_STORAGE = /^(08|28|3D|53|55|57|58|25006|XX00[12])/
 
 const isStorageFailure = ({ code, errno }: DriverError): boolean =>
   SQLITE_STORAGE.test(code) ||

@@ -15,7 +15,7 @@ export interface PostgresOptions {
   /** see `postgres-url.ts` */
   url: string
   /** instead of one in the URL */
-  password?: string
+  password?: string | undefined
   /** connections of this node: half for changes, half for reading, so that neither waits for the other */
   poolSize?: number
   /** milliseconds between looks at what other nodes changed */
@@ -198,7 +198,7 @@ const asWriter = (client: TransactionSQL) =>
 function startErrorOf(error: unknown): StartError | undefined {
   if (!(error instanceof Error && 'code' in error) || error instanceof StartError) return undefined
   const state = 'errno' in error && typeof error.errno === 'string' ? error.errno : undefined
-  if (state !== undefined && !/^(08|28|3D|53|57)/.test(state)) return undefined
+  if (state !== undefined && !/^(08|28|3D|53|55|57)/.test(state)) return undefined
   return new StartError(
     'DATABASE_UNREACHABLE',
     EXIT.unavailable,

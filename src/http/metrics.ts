@@ -20,6 +20,8 @@ export interface Metrics {
 export interface Gauge {
   name: string
   help: string
+  /** `{version="1"}` */
+  labels?: string
   value: number
 }
 
@@ -52,7 +54,7 @@ export function createMetrics(): Metrics {
           [...latencies].flatMap(([labels, histogram]) => histogramLines('gatehouse_request_seconds', labels, histogram))),
         ...family('gatehouse_authentications', 'counter', 'API keys presented, by outcome.',
           Object.entries(authentications).map(([outcome, n]) => `gatehouse_authentications_total{outcome="${outcome}"} ${n}`)),
-        ...gauges.flatMap(({ name, help, value }) => family(name, 'gauge', help, [`${name} ${value}`])),
+        ...gauges.flatMap(({ name, help, labels = '', value }) => family(name, 'gauge', help, [`${name}${labels} ${value}`])),
         '# EOF',
         '',
       ].join('\n')

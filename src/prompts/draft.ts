@@ -52,12 +52,12 @@ export function draftVersion(body: Fields | UpdatePrompt, findPartial: FindParti
 
 /** What a patch copies from the latest version, in the shape of a body. */
 export function bodyOf(version: VersionRow): UpdatePrompt {
-  return {
+  const stored = {
     string: version.template,
     parameters: parseStored(version.parameters) as Record<string, unknown>,
-    functions: parseNullable(version.functions) as UpdatePrompt['functions'],
-    tools: parseNullable(version.tools) as UpdatePrompt['tools'],
-    tool_choice: parseNullable(version.toolChoice) as UpdatePrompt['tool_choice'],
+    functions: parseNullable(version.functions),
+    tools: parseNullable(version.tools),
+    tool_choice: parseNullable(version.toolChoice),
     template_metadata: parseStored(version.templateMetadata) as Record<string, unknown>,
     model: version.model,
     virtual_key: version.virtualKey,
@@ -66,6 +66,8 @@ export function bodyOf(version: VersionRow): UpdatePrompt {
     is_raw_template: version.isRaw ? 1 : 0,
     version_description: version.description,
   }
+  // What is stored went through the contract before.
+  return stored as UpdatePrompt
 }
 
 /** Numbers that old interfaces saved as text become numbers, but for those that are (also) defaults of variables. */

@@ -56,7 +56,7 @@ export function checkTemplate(text: string, raw: boolean, findPartial: FindParti
   const kind = kindOf(text, raw)
   makeFill(text, raw, kind, compiling)
   // Without tags every fill is the same, so what it would be refused for is known now.
-  if (kind === 'chat' && raw && compiling.texts.every(isLiteral)) checkMessages(parseFilledText(text))
+  if (kind === 'chat' && raw) checkConstant(compiling.texts.flat())
   return { kind, components: listComponents(compiling.texts), variableNames: compiling.names }
 }
 
@@ -144,7 +144,10 @@ function firstLiteral(parts: Part[]): string | undefined {
   return undefined
 }
 
-const isLiteral = (parts: Part[]): boolean => parts.every((part) => part.type === 'literal')
+function checkConstant(parts: Part[]): void {
+  const texts = parts.map((part) => (part.type === 'literal' ? part.text : undefined))
+  if (!texts.includes(undefined)) checkMessages(parseFilledText(texts.join('')))
+}
 
 /** Values nested so deeply that they cannot be written out are refused, not reported as our failure. */
 function withinStack<T>(work: () => T): T {

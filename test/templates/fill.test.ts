@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { compileTemplate } from '../../src/templates/template.ts'
-import { failureOf, partialsOf, save } from './support.ts'
+import { failureOf, save } from './support.ts'
 
 const user = (content: unknown) => [{ role: 'user', content }]
 
@@ -277,37 +276,5 @@ describe('private partials', () => {
   test('without text there is nothing, and a default serves', () => {
     expect(save('<{{>> t }}>').fill({}, {})).toBe('<>')
     expect(save('<{{>>t}}>').fill({ x: 1 }, { t: '{{x}}' })).toBe('<1>')
-  })
-})
-
-describe('limits', () => {
-  const list = (length: number) => Array.from({ length }, () => 1)
-
-  test.each([
-    ['lists in lists', '{{#l}}{{#l}}{{#l}}x{{/l}}{{/l}}{{/l}}', { l: list(500) }],
-    ['output that grows in a list', '{{#l}}{{big}}{{/l}}', { l: list(1_000), big: 'x'.repeat(100_000) }],
-    ['output of many tags', '{{big}}'.repeat(60), { big: 'x'.repeat(1_000_000) }],
-    ['output of an object', '{{#l}}{{big}}{{/l}}', { l: list(100), big: { a: 'x'.repeat(1_000_000) } }],
-    [
-      'many texts to parse',
-      '{{#l}}{{>>t}}{{/l}}',
-      { l: Array.from({ length: 300 }, (_, i) => ({ t: `{{a}}${i}${'x'.repeat(10_000)}` })) },
-    ],
-    ['too large a text for a private partial', '{{>>t}}', { t: 'x'.repeat(512 * 1024 + 1) }],
-    ['a value nested too deeply', '{{deep}}', { deep: JSON.parse('['.repeat(200_000) + ']'.repeat(200_000)) }],
-  ])('%s', (_name, template, variables) => {
-    for (const kind of [template, user(template)])
-      expect(failureOf(() => save(kind).fill(variables, {})).code).toBe('template_limit')
-  })
-
-  test('the same long text may stand often', () => {
-    expect(save('{{#l}}{{>>t}}{{/l}}').fill({ l: list(300), t: `{{a}}${'x'.repeat(10_000)}` }, {})).toHaveLength(
-      3_000_000,
-    )
-  })
-
-  test('partials that multiply by indentation end in a refusal, not in memory', () => {
-    const partials = { p: ' {{>p}}\n\t{{>p}}\n'.repeat(2) }
-    expect(failureOf(() => compileTemplate('{{>p}}', false, 'text', partialsOf(partials))).code).toBe('template_limit')
   })
 })

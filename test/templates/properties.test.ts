@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { findJsonError } from '../../src/templates/json-error.ts'
+import { stripTrailingCommas } from '../../src/templates/json-state.ts'
 import { evaluate, type Item, partialTexts, print, type Tree } from './reference.ts'
 import { save } from './support.ts'
 
@@ -37,10 +39,10 @@ const NASTY = [
   '<&>',
 ]
 
-/** Any text, hostile pieces more often than chance has them; whole code points, as the body parser guarantees. */
+/** Any text, hostile pieces more often than chance has them; whole code points and no NUL, as the body parser guarantees. */
 const text = fc
   .array(fc.oneof(fc.string({ unit: 'binary', maxLength: 5 }), fc.constantFrom(...NASTY)), { maxLength: 6 })
-  .map((pieces) => pieces.join(''))
+  .map((pieces) => pieces.join('').replaceAll('\0', '').toWellFormed())
 
 const key = fc.constantFrom('a', 'b', 'list', 'x', '__proto__', 'constructor', 'toString')
 const { value } = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
@@ -62,7 +64,7 @@ const variables = fc
 /** Template text between letters, so that no tag has its line to itself (the specification's cases cover those). */
 const literal = fc
   .array(fc.constantFrom('x', ' ', '"', '\\', '\n', '{', '}', 'é', ',', ']', '<'), { maxLength: 4 })
-  .map((pieces) => `x${pieces.join('').replace(/\{\{|\}\}/g, '')}x`)
+  .map((pieces) => `x${pieces.join('').replace(/([{}])[{}]+/g, '$1')}x`)
 const name = fc.constantFrom(...NAMES, '.')
 let partials = 0
 const { tree } = fc.letrec<{ tree: Tree; item: Item }>((tie) => ({
@@ -173,6 +175,41 @@ describe('for any value', () => {
     )
   })
 })
+
+describe('for any JSON', () => {
+  const json = fc.tuple(value, fc.constantFrom(0, 1)).map(([v, indent]) => JSON.stringify(v, null, indent))
+
+  test('a place is told for exactly the texts that the engine refuses', () => {
+    const broken = fc
+      .tuple(json, fc.nat(), fc.constantFrom(...'[]{}":,\\0-.eut \n'), fc.boolean())
+      .map(([text, at, char, replace]) => {
+        const i = at % (text.length + 1)
+        return text.slice(0, i) + char + text.slice(replace ? i + 1 : i)
+      })
+    fc.assert(
+      fc.property(fc.oneof(json, broken), (text) => expect(findJsonError(text) === undefined).toBe(isJson(text))),
+      { numRuns: 2_000 },
+    )
+  })
+
+  test('taking trailing commas off changes nothing else', () => {
+    fc.assert(fc.property(json, (text) => expect(stripTrailingCommas(text)).toBe(text)))
+    fc.assert(
+      fc.property(json, json, (a, b) =>
+        expect(stripTrailingCommas(`[${a},{"k":${b}, } ,\n]`)).toBe(`[${a},{"k":${b} } \n]`),
+      ),
+    )
+  })
+})
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** Bodies with this key are refused before they get here, and so is what a raw template is filled to. */
 const isAcceptable = (value: unknown): boolean => !JSON.stringify(value).includes('"__proto__":')

@@ -146,6 +146,10 @@ describe('raw templates at save', () => {
     expect(failure.message).toContain(message)
   })
 
+  test('a comment is no part of the JSON', () => {
+    expect(raw('{{! greeting }}\n[{"role":"user",{{! hi }}"content":"x"}]')).toEqual([{ role: 'user', content: 'x' }])
+  })
+
   test('a tag behind an escaped backslash is fine', () => {
     expect(raw('[{"role":"user","content":"\\\\{{v}}\\u0041{{v}}"}]', { v: '"' })).toEqual([
       { role: 'user', content: '\\"A"' },

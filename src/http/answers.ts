@@ -1,0 +1,48 @@
+import type { Call } from '../auth/guard.ts'
+import type { Gatehouse } from '../gatehouse.ts'
+import { methodNotAllowed } from './methods.ts'
+import { newRequestId } from './request-id.ts'
+import type { AccessLog } from './access-log.ts'
+import { problemBody, problemHead, toGatehouseError } from './problems.ts'
+
+interface AnswerContext {
+  request: Request
+  route?: string
+  call: Call | undefined
+}
+
+/** Turns what handlers return, and what they throw, into responses: one envelope, the same headers everywhere (HT-9). */
+export function createAnswers(config: Gatehouse['config'], accessLog: AccessLog, allowedMethods: (path: string) => string[]) {
+  const idHeaders = config.server.request_id_headers
+  const isTls = config.server.tls_cert_file !== ''
+
+  function head(requestId: string): Record<string, string> {
+    const headers: Record<string, string> = { ...COMMON_HEADERS }
+    for (const name of idHeaders) headers[name] = requestId
+    if (isTls) headers['strict-transport-security'] = 'max-age=31536000'
+    return headers
+  }
+
+  return {
+    success(context: AnswerContext, value: unknown): Response {
+      accessLog.answered(context, 200)
+      return new Response(JSON.stringify(value), { headers: head(context.call?.requestId ?? newRequestId()) })
+    },
+    failure(context: AnswerContext, thrown: unknown): Response {
+      let error = toGatehouseError(thrown)
+      if (error.code === 'route_unknown') error = methodNotAllowed(allowedMethods(pathOf(context.request.url))) ?? error
+      const requestId = context.call?.requestId ?? newRequestId()
+      accessLog.failed(context, error, requestId)
+      const { status, headers } = problemHead(error)
+      return new Response(problemBody(error, requestId), { status, headers: { ...head(requestId), ...headers } })
+    },
+  }
+}
+
+const COMMON_HEADERS = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+}
+
+const pathOf = (url: string): string => new URL(url).pathname

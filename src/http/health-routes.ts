@@ -1,0 +1,62 @@
+import { Elysia } from 'elysia'
+import type { Gatehouse } from '../gatehouse.ts'
+import { VERSION } from '../version.ts'
+
+/** How long one look at the storage counts: `/readyz` is public, and a look is a write. */
+const PROBE_MS = 2000
+
+/** Health and metrics: public, without anything of a tenant in them. */
+export function healthRoutes(gatehouse: Gatehouse) {
+  let probedAt = Number.NEGATIVE_INFINITY
+  let storage: Promise<string | undefined> = Promise.resolve(undefined)
+
+  function storageReason(): Promise<string | undefined> {
+    if (performance.now() - probedAt > PROBE_MS) {
+      probedAt = performance.now()
+      storage = gatehouse.probe().then(
+        () => undefined,
+        () => 'storage_unavailable',
+      )
+    }
+    return storage
+  }
+
+  async function reasons(): Promise<string[]> {
+    const found = [await storageReason()]
+    if (!gatehouse.initialised()) found.push('not_initialised')
+    if (gatehouse.draining()) found.push('draining')
+    return found.filter((reason) => reason !== undefined)
+  }
+
+  return new Elysia()
+    .get('/livez', () => json({ status: 'alive' }, 200), { detail: { summary: 'Whether the process lives', hide: true } })
+    .get(
+      '/readyz',
+      async () => {
+        const found = await reasons()
+        return found.length === 0 ? json({ status: 'ready' }, 200) : json({ status: 'not ready', reasons: found }, 503)
+      },
+      { detail: { summary: 'Whether requests should be sent here', hide: true } },
+    )
+    .get('/metrics', () => new Response(gatehouse.metrics.text(gauges(gatehouse)), { headers: { ...PLAIN, 'content-type': OPENMETRICS } }), {
+      detail: { summary: 'OpenMetrics text', hide: true },
+    })
+}
+
+const OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+const PLAIN = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+
+const json = (value: unknown, status: number): Response =>
+  new Response(JSON.stringify(value), { status, headers: { ...PLAIN, 'content-type': 'application/json; charset=utf-8' } })
+
+function gauges({ keys, registry }: Gatehouse) {
+  const { prompts, partials, compiled } = registry.counts()
+  return [
+    { name: 'gatehouse_build_info', labels: `{version="${VERSION}"}`, help: 'The running version.', value: 1 },
+    { name: 'gatehouse_api_keys', help: 'API keys in memory.', value: keys.count() },
+    { name: 'gatehouse_prompts', help: 'Prompts in memory.', value: prompts },
+    { name: 'gatehouse_partials', help: 'Partials in memory.', value: partials },
+    { name: 'gatehouse_compiled_templates', help: 'Compiled templates in memory.', value: compiled },
+    { name: 'gatehouse_resident_memory_bytes', help: 'Resident memory of the process.', value: process.memoryUsage.rss() },
+  ]
+}

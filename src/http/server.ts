@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import { createApp } from '../app.ts'
+import { GatehouseError } from '../errors.ts'
+import type { Gatehouse } from '../gatehouse.ts'
+import { describeError } from '../log.ts'
+import { EXIT, StartError } from '../start-error.ts'
+import { problemBody, problemHead } from './problems.ts'
+import { newRequestId } from './request-id.ts'
+
+export interface Listening {
+  /** `http://127.0.0.1:8787`, without a trailing slash */
+  url: string
+  port: number
+  /** finishes the requests in flight */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts listening.
+ *
+ * @throws StartError 69 ADDRESS_IN_USE, 78 TLS_INVALID
+ */
+export async function startServer(gatehouse: Gatehouse, options = { checkAnswers: false }): Promise<Listening> {
+  const { server: config, limits } = gatehouse.config
+  const app = createApp(gatehouse, options)
+  const hosts = new Set(config.hosts)
+  const tls = readTls(config)
+  const server = listen(config, () =>
+    Bun.serve({
+      hostname: config.host,
+      port: config.port,
+      idleTimeout: config.idle_timeout_seconds,
+      maxRequestBodySize: Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
+      // Otherwise Bun answers an unhandled error with a page that holds source code.
+      development: false,
+      ...(tls && { tls }),
+      fetch: (request) => refuseStrangeHost(request, hosts) ?? app.fetch(request),
+      error(error) {
+        gatehouse.log.error('request_failed', { cause: describeError(error) })
+        return problemResponse(new GatehouseError('internal', 'internal error'))
+      },
+    }),
+  )
+  gatehouse.clientIp = (request) => server.requestIP(request)?.address.replace(/^::ffff:/, '') ?? null
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  return {
+    url: `${tls ? 'https' : 'http'}://${host}:${server.port}`,
+    port: server.port ?? 0,
+    async stop() {
+      gatehouse.drain()
+      await server.stop()
+    },
+  }
+}
+
+/**
+ * HT-7: one Host header, and one of `server.hosts` where those are set. Without Host, Bun hands over a bare path that
+ * nothing can be routed by; two of them arrive joined by a comma.
+ */
+function refuseStrangeHost(request: Request, hosts: ReadonlySet<string>): Response | undefined {
+  const host = request.headers.get('host')
+  const isStrange = host === null || host.includes(',') || request.url.charCodeAt(0) === 47 || (hosts.size > 0 && !hosts.has(host))
+  return isStrange ? problemResponse(new GatehouseError('invalid', 'the Host header must name this server, once')) : undefined
+}
+
+function problemResponse(error: GatehouseError): Response {
+  const { status, headers } = problemHead(error)
+  const common = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+  return new Response(problemBody(error, newRequestId()), { status, headers: { ...common, ...headers } })
+}
+
+function readTls({ tls_cert_file: cert, tls_key_file: key }: Gatehouse['config']['server']) {
+  if (cert === '') return undefined
+  try {
+    return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw tlsInvalid(`the certificate or its key cannot be read (${code})`)
+  }
+}
+
+const tlsInvalid = (message: string): StartError =>
+  new StartError('TLS_INVALID', EXIT.config, message, 'check server.tls_cert_file and server.tls_key_file: PEM files that belong together')
+
+function listen<T>(config: Gatehouse['config']['server'], serve: () => T): T {
+  try {
+    return serve()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE')
+      throw new StartError('ADDRESS_IN_USE', EXIT.unavailable, `port ${config.port} of ${config.host} is in use`, 'stop the other program, or set server.port')
+    if (config.tls_cert_file !== '') throw tlsInvalid('the certificate and its key do not belong together, or one of them is no PEM file')
+    throw error
+  }
+}

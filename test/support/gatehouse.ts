@@ -1,0 +1,85 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { createApp } from '../../src/app.ts'
+import { createInstallation, pathsBelow } from '../../src/cli/init.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Database } from '../../src/db/database.ts'
+import { type Gatehouse, openGatehouse } from '../../src/gatehouse.ts'
+import { createLog } from '../../src/log.ts'
+import { type Bootstrapped, bootstrap } from '../../src/organisation/bootstrap.ts'
+import { freshFolder } from './database.ts'
+import { freshPostgresUrl } from './postgres.ts'
+
+export interface Answer {
+  status: number
+  headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: bodies of many shapes, looked into by tests
+  body: any
+  text: string
+}
+
+export interface TestGatehouse {
+  gatehouse: Gatehouse
+  made: Bootstrapped
+  /** everything that was logged, a line each */
+  log: string[]
+  /** the folder of configuration, master key and data */
+  dir: string
+  /** sends a request with the admin key, or with `key`; an object is sent as JSON, a string or bytes as they are */
+  call(method: string, path: string, body?: unknown, options?: { key?: string | null; headers?: Record<string, string> }): Promise<Answer>
+  /** makes a key of any type through the API and answers the clear key */
+  newKey(form: 'organisation/service' | 'workspace/service' | 'workspace/user', scopes: string[], extra?: Record<string, unknown>): Promise<{ id: string; key: string }>
+  close(): Promise<void>
+}
+
+/**
+ * A whole installation in a throw-away folder: bootstrapped, every answer checked against its contract.
+ *
+ * @param config lines of TOML, table headers included
+ */
+export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite', config = ''): Promise<TestGatehouse> {
+  const dir = freshFolder()
+  const paths = pathsBelow(dir)
+  createInstallation(paths)
+  const url = dialect === 'postgres' ? await freshPostgresUrl() : ''
+  const text = `${config}\n[data]\ndir = ${JSON.stringify(join(dir, 'data'))}\n[master_key]\nsource = "file:${paths.masterKey}"\n[database]\nurl = ${JSON.stringify(url ?? '')}\npoll_ms = 50\n`
+  writeFileSync(paths.config, text)
+  const log: string[] = []
+  const gatehouse = await openGatehouse(loadConfig({ path: paths.config, env: {} }), createLog({ level: 'debug', write: (line) => void log.push(line) }))
+  const made = await bootstrap(gatehouse, { organisation: 'Test', email: 'owner@example.com', uid: 0 })
+  const app = createApp(gatehouse, { checkAnswers: true })
+
+  const call: TestGatehouse['call'] = async (method, path, body, { key = made.admin_key, headers = {} } = {}) => {
+    const isRaw = typeof body === 'string' || body instanceof Uint8Array
+    const sent: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
+    if (key !== null) sent['x-service-api-key'] = key
+    const response = await app.fetch(
+      new Request(`http://localhost${path}`, {
+        method,
+        headers: { ...sent, ...headers },
+        ...(body !== undefined && { body: isRaw ? (body as string) : JSON.stringify(body) }),
+      }),
+    )
+    const answered = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
+    return { status: response.status, headers: response.headers, text: answered, body: isJson && answered !== '' ? JSON.parse(answered) : undefined }
+  }
+
+  return {
+    gatehouse,
+    made,
+    log,
+    dir,
+    call,
+    async newKey(form, scopes, extra = {}) {
+      const { status, body } = await call('POST', `/v1/api-keys/${form}`, { name: 'test', scopes, ...extra })
+      if (status !== 200) throw new Error(`no key: ${JSON.stringify(body)}`)
+      return body
+    },
+    async close() {
+      await gatehouse.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
