@@ -48,7 +48,7 @@ async function passOn(stream: ReadableStream<Uint8Array>): Promise<string> {
 
 /** From the lines ` 12 pass`, ` 1 skip`, ` 0 fail`, `1 error` that end the runner's output. */
 function countsIn(text: string): Counts {
-  const summary = text.slice(text.search(/^ *\d+ pass\n(?![\s\S]*^ *\d+ pass\n)/m))
+  const summary = text.split('\n').slice(-10).join('\n')
   const count = (word: string) => Number(new RegExp(`^ *(\\d+) ${word}s?$`, 'm').exec(summary)?.[1] ?? 0)
   return { passed: count('pass'), failed: count('fail') + count('error'), skipped: count('skip') + count('todo') }
 }

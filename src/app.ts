@@ -25,7 +25,9 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
 
   const administration = new Elysia({ prefix: '/v1', normalize: false })
     .mapResponse(({ responseValue, ...context }) =>
-      responseValue instanceof Response ? undefined : answers.success(context as unknown as AnswerContext, responseValue),
+      responseValue instanceof Response
+        ? undefined
+        : answers.success(context as unknown as AnswerContext, responseValue),
     )
     .use(partialRoutes(gatehouse, requires))
     .use(promptRoutes(gatehouse, requires))
@@ -41,7 +43,8 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
     .use(administration)
 
   const methods = methodsByPath(app.routes)
-  if (!options.checkAnswers) for (const route of app.router.history) route.hooks = { ...route.hooks, response: undefined }
+  if (!options.checkAnswers)
+    for (const route of app.router.history) route.hooks = { ...route.hooks, response: undefined }
   return app
 }
 

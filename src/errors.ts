@@ -39,7 +39,8 @@ export class GatehouseError extends Error {
 /** A refused input with all its complaints; the first one is the message. */
 export function invalid(complaints: Complaint[]): GatehouseError {
   const [first] = complaints
-  const message = first === undefined ? 'invalid request' : first.path === '' ? first.message : `${first.path}: ${first.message}`
+  const message =
+    first === undefined ? 'invalid request' : first.path === '' ? first.message : `${first.path}: ${first.message}`
   return new GatehouseError('invalid', message, { complaints })
 }
 

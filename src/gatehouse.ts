@@ -1,11 +1,11 @@
+import type { Config } from '../schema/config.ts'
 import type { Audited } from './audit/audited.ts'
 import { createAudited } from './audit/audited.ts'
 import { createKeys, type Keys } from './auth/keys.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
-import { openKeyring, type Keyring } from './crypto/keyring.ts'
+import { type Keyring, openKeyring } from './crypto/keyring.ts'
 import { type MasterKeys, readMasterKeys } from './crypto/master-key.ts'
-import type { Config } from '../schema/config.ts'
 import type { Change, Database, Reader } from './db/database.ts'
 import { type DatabaseOptions, openDatabase } from './db/open.ts'
 import { GatehouseError } from './errors.ts'
@@ -93,7 +93,10 @@ export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gat
     assertServing() {
       if (digest === undefined) throw notInitialised()
       if (database.staleMs() > maxStalenessMs)
-        throw new GatehouseError('stale', 'this node has not seen the changes of the others for too long; ask another node')
+        throw new GatehouseError(
+          'stale',
+          'this node has not seen the changes of the others for too long; ask another node',
+        )
     },
     clientIp: () => null,
     probe: () => database.probe(),
@@ -112,7 +115,10 @@ export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gat
 }
 
 const notInitialised = (): GatehouseError =>
-  new GatehouseError('not_initialised', 'this installation is empty: run `gatehouse bootstrap --org NAME --email ADDRESS` on its machine')
+  new GatehouseError(
+    'not_initialised',
+    'this installation is empty: run `gatehouse bootstrap --org NAME --email ADDRESS` on its machine',
+  )
 
 /** Brings the caches up to a commit, of this node or another; the writer is answered only after it. */
 async function applyChanges({ keys, registry, initialise }: Gatehouse, changes: Change[]): Promise<void> {

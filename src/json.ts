@@ -1,5 +1,14 @@
 import { invalidField } from './errors.ts'
 
+/** A JSON number kept as its text: what `JSON.rawJSON('9223372036854775807')` gives. Prints as that text. */
+export interface RawJson {
+  readonly rawJSON: string
+}
+
+export const rawJson = (text: string): RawJson => JSON.rawJSON(text) as RawJson
+
+export const isRawJson = (value: unknown): value is RawJson => JSON.isRawJSON(value)
+
 /** Bounds of any JSON that comes from outside (appliance HT-2): nesting, members of one object, items of one array. */
 const MAX_DEPTH = 64
 const MAX_MEMBERS = 10_000
@@ -25,7 +34,8 @@ export function parseStrict(text: string): StrictJson {
   } catch {
     throw invalidField('', 'the body is not valid JSON')
   }
-  if (countMembers(value) !== facts.members) throw invalidField('', 'a key stands twice in the same object; send each key once')
+  if (countMembers(value) !== facts.members)
+    throw invalidField('', 'a key stands twice in the same object; send each key once')
   if (UNSAFE_ESCAPE.test(text)) refuseUnsafeStrings(value, '')
   return { value, hasBigIntegers: facts.bigInteger }
 }

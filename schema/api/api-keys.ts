@@ -5,12 +5,18 @@ import { IdOrSlug, ListOf, Name, Nullable, Paging, Strict, Timestamp, Uuid } fro
 export const CreateApiKey = Strict(
   {
     name: Name,
-    scopes: Type.Array(Type.String({ maxLength: 100 }), { minItems: 1, maxItems: 500, description: 'permissions: <resource>.<action>' }),
+    scopes: Type.Array(Type.String({ maxLength: 100 }), {
+      minItems: 1,
+      maxItems: 500,
+      description: 'permissions: <resource>.<action>',
+    }),
     description: Type.Optional(Nullable(Type.String({ maxLength: 200 }))),
     organisation_id: Type.Optional(Nullable(Uuid)),
     workspace_id: Type.Optional(Nullable(IdOrSlug)),
     user_id: Type.Optional(Nullable(Uuid)),
-    expires_at: Type.Optional(Nullable(Type.String({ maxLength: 64, description: 'RFC 3339 with a zone, in the future' }))),
+    expires_at: Type.Optional(
+      Nullable(Type.String({ maxLength: 64, description: 'RFC 3339 with a zone, in the future' })),
+    ),
   },
   { title: 'CreateApiKey' },
 )
@@ -26,7 +32,11 @@ export const ApiKey = Strict(
     key: Type.String({ description: 'masked' }),
     name: Type.String(),
     description: Nullable(Type.String()),
-    type: Type.Union([Type.Literal('organisation-service'), Type.Literal('workspace-service'), Type.Literal('workspace-user')]),
+    type: Type.Union([
+      Type.Literal('organisation-service'),
+      Type.Literal('workspace-service'),
+      Type.Literal('workspace-user'),
+    ]),
     organisation_id: Uuid,
     workspace_id: Nullable(Uuid),
     user_id: Nullable(Uuid),

@@ -11,7 +11,10 @@ export const CreateCollection = Strict(
 )
 export type CreateCollection = Static<typeof CreateCollection>
 export const CollectionCreated = Strict({ id: Uuid, slug: Type.String() })
-export const UpdateCollection = Strict({ name: Name, workspace_id: Type.Optional(Nullable(IdOrSlug)) }, { title: 'UpdateCollection' })
+export const UpdateCollection = Strict(
+  { name: Name, workspace_id: Type.Optional(Nullable(IdOrSlug)) },
+  { title: 'UpdateCollection' },
+)
 
 const Details = Strict({
   child_collections_count: Type.Integer({ minimum: 0 }),
@@ -37,7 +40,9 @@ export const CollectionList = ListOf(CollectionRow)
 export const Collection = Strict(
   {
     ...fields,
-    child_collections: Type.Array(Strict({ id: Uuid, name: Type.String(), last_updated_at: Timestamp, collection_details: Details })),
+    child_collections: Type.Array(
+      Strict({ id: Uuid, name: Type.String(), last_updated_at: Timestamp, collection_details: Details }),
+    ),
   },
   { title: 'Collection' },
 )

@@ -1,7 +1,10 @@
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
 /** Contracts use patterns, not formats: TypeBox refuses every value of an unregistered format. */
-export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$', description: 'UUID' })
+export const Uuid = Type.String({
+  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
+  description: 'UUID',
+})
 export const Timestamp = Type.String({
   pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$',
   description: 'RFC 3339, UTC, milliseconds',
@@ -10,7 +13,10 @@ export const Timestamp = Type.String({
 export const IdOrSlug = Type.String({ minLength: 1, maxLength: 255, description: 'id or slug' })
 /** NFC is applied by the service; control characters are refused here. */
 export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
-export const Description = Type.String({ maxLength: 1000, pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$' })
+export const Description = Type.String({
+  maxLength: 1000,
+  pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
+})
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 /** A 0/1 integer on the wire; booleans are taken too on the way in (file 00 section 5). */
 export const ZeroOne = Type.Union([Type.Literal(0), Type.Literal(1)])

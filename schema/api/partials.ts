@@ -84,5 +84,7 @@ export const ListPartialsQuery = Strict({
   ...Paging,
 })
 export const DeletePartialQuery = Strict({
-  force: Type.Optional(Type.Union([Type.Literal('true'), Type.Literal('false')], { description: 'delete although prompts use it' })),
+  force: Type.Optional(
+    Type.Union([Type.Literal('true'), Type.Literal('false')], { description: 'delete although prompts use it' }),
+  ),
 })

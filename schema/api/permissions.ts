@@ -46,7 +46,10 @@ type Families = typeof FAMILIES
 type Base<F extends string> = F extends `${infer B}#` ? B : F
 export type Permission = { [F in keyof Families]: `${Base<F>}.${Families[F]['actions'][number]}` }[keyof Families]
 
-const entries = Object.entries(FAMILIES) as [string, { actions: readonly string[]; keys: string; workspaceActions?: readonly string[] }][]
+const entries = Object.entries(FAMILIES) as [
+  string,
+  { actions: readonly string[]; keys: string; workspaceActions?: readonly string[] },
+][]
 const permissionsOf = (letter: 'o' | 's' | 'u'): Permission[] =>
   entries.flatMap(([family, { actions, keys, workspaceActions }]) => {
     if (!keys.includes(letter)) return []

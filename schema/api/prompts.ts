@@ -1,8 +1,24 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Description, FreeObject, IdOrSlug, ListOf, Name, Nullable, Paging, Strict, Timestamp, Uuid, ZeroOne, ZeroOneInput } from './common.ts'
+import {
+  Description,
+  FreeObject,
+  IdOrSlug,
+  ListOf,
+  Name,
+  Nullable,
+  Paging,
+  Strict,
+  Timestamp,
+  Uuid,
+  ZeroOne,
+  ZeroOneInput,
+} from './common.ts'
 import { PROMPT_TOOLS } from './tools.ts'
 
-const Template = Type.String({ minLength: 1, description: 'the template, returned to the letter; chat templates are the JSON text of a messages array' })
+const Template = Type.String({
+  minLength: 1,
+  description: 'the template, returned to the letter; chat templates are the JSON text of a messages array',
+})
 const VirtualKey = Type.String({ maxLength: 255, description: 'provider slug or id; kept and echoed' })
 const Model = Type.String({ maxLength: 255 })
 
@@ -53,7 +69,12 @@ export const UpdatePrompt = Strict(
 )
 export type UpdatePrompt = Static<typeof UpdatePrompt>
 
-export const PromptUpdated = Strict({ id: Uuid, slug: Type.String(), prompt_version_id: Uuid, object: Type.Literal('prompt') })
+export const PromptUpdated = Strict({
+  id: Uuid,
+  slug: Type.String(),
+  prompt_version_id: Uuid,
+  object: Type.Literal('prompt'),
+})
 
 const summaryFields = {
   id: Uuid,
@@ -135,8 +156,14 @@ export type PromptVersion = Static<typeof PromptVersion>
 export const PromptVersionList = ListOf(PromptVersion)
 
 /** Other keys are ignored, as clients send the whole version back; a missing label_id is 400 (file 01). */
-export const UpdatePromptVersion = Type.Object({ label_id: Nullable(Uuid) }, { title: 'UpdatePromptVersion', additionalProperties: true })
-export const MakeDefault = Strict({ version: Type.Integer({ minimum: 1, description: 'number of the version' }) }, { title: 'MakeDefault' })
+export const UpdatePromptVersion = Type.Object(
+  { label_id: Nullable(Uuid) },
+  { title: 'UpdatePromptVersion', additionalProperties: true },
+)
+export const MakeDefault = Strict(
+  { version: Type.Integer({ minimum: 1, description: 'number of the version' }) },
+  { title: 'MakeDefault' },
+)
 
 export const ListPromptsQuery = Strict({
   collection_id: Type.Optional(IdOrSlug),
@@ -147,5 +174,7 @@ export const ListPromptsQuery = Strict({
   ...Paging,
 })
 export const VersionQuery = Strict({
-  version: Type.Optional(Type.String({ pattern: '^(?:\\d{1,9}|latest|default)$', description: 'a number, latest or default' })),
+  version: Type.Optional(
+    Type.String({ pattern: '^(?:\\d{1,9}|latest|default)$', description: 'a number, latest or default' }),
+  ),
 })

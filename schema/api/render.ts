@@ -10,7 +10,9 @@ import { TextCompletionRequest } from './text-completion.ts'
 export const RenderRequest = Type.Object(
   {
     variables: Type.Record(Type.String(), Type.Unknown(), { description: 'what fills the template, by name' }),
-    strict_openai_compliance: Type.Optional(Type.Boolean({ description: 'false admits `thinking`; never part of `data`' })),
+    strict_openai_compliance: Type.Optional(
+      Type.Boolean({ description: 'false admits `thinking`; never part of `data`' }),
+    ),
     prompt_id: Type.Optional(Type.String({ description: 'repeated by some clients; never part of `data`' })),
     ...Type.Partial(TextCompletionRequest).properties,
     ...Type.Partial(ChatCompletionRequest).properties,

@@ -1,5 +1,12 @@
 import { Elysia } from 'elysia'
-import { ApiKey, ApiKeyCreated, ApiKeyList, type ApiKey as ApiKeyWire, CreateApiKey, ListApiKeysQuery } from '../../schema/api/api-keys.ts'
+import {
+  ApiKey,
+  ApiKeyCreated,
+  ApiKeyList,
+  type ApiKey as ApiKeyWire,
+  CreateApiKey,
+  ListApiKeysQuery,
+} from '../../schema/api/api-keys.ts'
 import { Nothing } from '../../schema/api/common.ts'
 import { problems } from '../../schema/api/errors.ts'
 import type { Caller } from '../auth/caller.ts'
@@ -25,28 +32,58 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
   async function create(type: ApiKeyType, context: Parameters<typeof actorOf>[1], body: CreateApiKey) {
     const actor = actorOf(gatehouse, context)
     assertOwnOrganisation(actor.caller, body.organisation_id)
-    if (type === 'organisation-service' && body.workspace_id) throw invalidField('workspace_id', 'is only for workspace keys; leave it out')
+    if (type === 'organisation-service' && body.workspace_id)
+      throw invalidField('workspace_id', 'is only for workspace keys; leave it out')
     if (type !== 'organisation-service' && actor.caller.workspaceId === null && !body.workspace_id)
       throw invalidField('workspace_id', 'is required: an admin key must say which workspace the new key is for')
-    const workspaceId = type === 'organisation-service' ? null : (await workspaceForCreate(gatehouse.read, actor.caller, body.workspace_id)).id
+    const workspaceId =
+      type === 'organisation-service'
+        ? null
+        : (await workspaceForCreate(gatehouse.read, actor.caller, body.workspace_id)).id
     const { name, scopes, description = null, user_id: userId } = body
     const expiresAt = readTime(body.expires_at)
-    const made = await createApiKey(gatehouse, actor, { type, name, scopes, description, workspaceId, userId, expiresAt })
+    const made = await createApiKey(gatehouse, actor, {
+      type,
+      name,
+      scopes,
+      description,
+      workspaceId,
+      userId,
+      expiresAt,
+    })
     return { ...made, object: 'api-key' as const }
   }
 
   return new Elysia({ prefix: '/api-keys', normalize: false })
     .decorate(guarded)
-    .post('/organisation/service', (context) => create('organisation-service', context, context.body), createRoute('organisation-service', 'Create an admin key'))
-    .post('/workspace/service', (context) => create('workspace-service', context, context.body), createRoute('workspace-service', 'Create a service key of a workspace'))
-    .post('/workspace/user', (context) => create('workspace-user', context, context.body), createRoute('workspace-user', 'Create a key that acts as a person in a workspace'))
+    .post(
+      '/organisation/service',
+      (context) => create('organisation-service', context, context.body),
+      createRoute('organisation-service', 'Create an admin key'),
+    )
+    .post(
+      '/workspace/service',
+      (context) => create('workspace-service', context, context.body),
+      createRoute('workspace-service', 'Create a service key of a workspace'),
+    )
+    .post(
+      '/workspace/user',
+      (context) => create('workspace-user', context, context.body),
+      createRoute('workspace-user', 'Create a key that acts as a person in a workspace'),
+    )
     .post(
       '/organisation/user',
       () => {
-        throw invalidField('', 'there are no user keys of an organisation; create one of a workspace at /v1/api-keys/workspace/user')
+        throw invalidField(
+          '',
+          'there are no user keys of an organisation; create one of a workspace at /v1/api-keys/workspace/user',
+        )
       },
       {
-        ...requires(['organisation_service_api_keys.create', 'workspace_user_api_keys.create'], 'Always refused: user keys belong to a workspace'),
+        ...requires(
+          ['organisation_service_api_keys.create', 'workspace_user_api_keys.create'],
+          'Always refused: user keys belong to a workspace',
+        ),
         body: CreateApiKey,
         response: problems('invalid', 'unauthenticated', 'forbidden'),
       },
@@ -56,10 +93,16 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
       async ({ query, caller }) => {
         const workspaceId = await workspaceForList(gatehouse.read, caller, query.workspace_id)
         const types = TYPES.filter((type) => caller.permissions.has(`${familyOf(type)}.list`))
-        const ids = query.ids?.split(',').map((id) => id.trim()).filter((id) => id !== '')
+        const ids = query.ids
+          ?.split(',')
+          .map((id) => id.trim())
+          .filter((id) => id !== '')
         const filter = { organisationId: caller.organisationId, workspaceId, ids, types }
         const { rows, total } = await listApiKeyRows(gatehouse.read, filter, readPage(query))
-        return listOf(rows.map((row) => presentApiKey(row, Date.now())), total)
+        return listOf(
+          rows.map((row) => presentApiKey(row, Date.now())),
+          total,
+        )
       },
       {
         ...requires(anyFamily('list'), 'List API keys of the types that the caller may list'),
@@ -67,10 +110,15 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
         response: { 200: ApiKeyList, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
       },
     )
-    .get('/:apiKeyId', async ({ params, caller }) => presentApiKey(await getApiKey(gatehouse, caller, params.apiKeyId, 'read'), Date.now()), {
-      ...requires(anyFamily('read'), 'Get an API key; the key itself is masked'),
-      response: { 200: ApiKey, ...problems('unauthenticated', 'forbidden', 'not_found') },
-    })
+    .get(
+      '/:apiKeyId',
+      async ({ params, caller }) =>
+        presentApiKey(await getApiKey(gatehouse, caller, params.apiKeyId, 'read'), Date.now()),
+      {
+        ...requires(anyFamily('read'), 'Get an API key; the key itself is masked'),
+        response: { 200: ApiKey, ...problems('unauthenticated', 'forbidden', 'not_found') },
+      },
+    )
     .delete(
       '/:apiKeyId',
       async (context) => {
@@ -85,11 +133,17 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
 }
 
 /** A key within the caller's reach, if the caller holds the permission of that key's own family. */
-async function getApiKey(gatehouse: Gatehouse, caller: Caller, id: string, verb: 'read' | 'delete'): Promise<ApiKeyRow> {
+async function getApiKey(
+  gatehouse: Gatehouse,
+  caller: Caller,
+  id: string,
+  verb: 'read' | 'delete',
+): Promise<ApiKeyRow> {
   const row = await findApiKey(gatehouse.read, caller.organisationId, id)
   if (row === undefined || row.type === 'system' || !reaches(caller, row)) throw notFound('API key')
   const permission = `${familyOf(row.type as ApiKeyType)}.${verb}` as const
-  if (!caller.permissions.has(permission)) throw new GatehouseError('forbidden', `this API key lacks the scope ${permission}`)
+  if (!caller.permissions.has(permission))
+    throw new GatehouseError('forbidden', `this API key lacks the scope ${permission}`)
   return row
 }
 

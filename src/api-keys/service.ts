@@ -35,7 +35,12 @@ const FAMILIES = {
 /** The permission family of a key type: `organisation_service_api_keys` and its like. */
 export const familyOf = (type: ApiKeyType) => FAMILIES[type]
 
-const LETTERS: Record<KeyType, KeyLetter> = { 'organisation-service': 'a', 'workspace-service': 'w', 'workspace-user': 'w', system: 's' }
+const LETTERS: Record<KeyType, KeyLetter> = {
+  'organisation-service': 'a',
+  'workspace-service': 'w',
+  'workspace-user': 'w',
+  system: 's',
+}
 
 /** The resource that audit rows name. */
 const resourceOf = (type: KeyType): string => (type === 'system' ? 'system_api_keys' : FAMILIES[type])
@@ -45,7 +50,11 @@ const resourceOf = (type: KeyType): string => (type === 'system' ? 'system_api_k
  *
  * @throws GatehouseError `invalid` (name the field), `forbidden` for scopes beyond the actor's own (decision 31)
  */
-export async function createApiKey({ audited, read, digestKey }: Deps, actor: Actor, input: NewApiKey): Promise<{ id: string; key: string }> {
+export async function createApiKey(
+  { audited, read, digestKey }: Deps,
+  actor: Actor,
+  input: NewApiKey,
+): Promise<{ id: string; key: string }> {
   const { type, name, workspaceId = null, expiresAt = null } = input
   const scopes = type === 'system' ? ([...input.scopes] as Permission[]) : readScopes(type, input.scopes)
   assertWithinCeiling(actor, scopes)
@@ -58,7 +67,12 @@ export async function createApiKey({ audited, read, digestKey }: Deps, actor: Ac
   const userId = type === 'workspace-user' ? (input.userId ?? accountable) : null
   const key = newApiKey(LETTERS[type])
   const id = Bun.randomUUIDv7()
-  const details = { type, scopes, user_id: userId, expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString() }
+  const details = {
+    type,
+    scopes,
+    user_id: userId,
+    expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+  }
   const what = { action: `${resourceOf(type)}.create`, workspaceId, resourceId: id, resourceName: name, details }
   await audited(actor, what, async (tx) => {
     if (userId !== null && workspaceId !== null) await assertMember(tx, workspaceId, userId)
@@ -91,7 +105,12 @@ export async function createApiKey({ audited, read, digestKey }: Deps, actor: Ac
 export async function deleteApiKey({ audited, read }: Deps, actor: Actor, id: string): Promise<Record<string, never>> {
   const row = await findApiKey(read, organisationOf(actor), id)
   if (row === undefined) throw notFound('API key')
-  const what = { action: `${resourceOf(row.type as KeyType)}.delete`, workspaceId: row.workspaceId, resourceId: id, resourceName: row.name }
+  const what = {
+    action: `${resourceOf(row.type as KeyType)}.delete`,
+    workspaceId: row.workspaceId,
+    resourceId: id,
+    resourceName: row.name,
+  }
   await audited(actor, what, async (tx) => {
     const { apiKeys: t } = tx.tables
     const rows = await tx
@@ -121,16 +140,26 @@ function readScopes(type: ApiKeyType, written: readonly string[]): Permission[] 
 }
 
 /** Scopes of the data plane: an admin key may give them although it cannot hold them. */
-const DATA_PLANE: ReadonlySet<Permission> = new Set(['completions.write', 'logs.write', 'guardrails.invoke', 'mcp.invoke', 'agents.invoke'])
+const DATA_PLANE: ReadonlySet<Permission> = new Set([
+  'completions.write',
+  'logs.write',
+  'guardrails.invoke',
+  'mcp.invoke',
+  'agents.invoke',
+])
 
 /** Nobody gives what they do not have (decision 31). */
 function assertWithinCeiling(actor: Actor, scopes: readonly Permission[]): void {
   if (actor.kind === 'cli') return
   const { caller } = actor
-  const mayGive = (scope: Permission) => caller.permissions.has(scope) || (caller.type === 'organisation-service' && DATA_PLANE.has(scope))
+  const mayGive = (scope: Permission) =>
+    caller.permissions.has(scope) || (caller.type === 'organisation-service' && DATA_PLANE.has(scope))
   const beyond = scopes.filter((scope) => !mayGive(scope))
   if (beyond.length > 0)
-    throw new GatehouseError('forbidden', `this API key may not give scopes that it does not hold: ${beyond.join(', ')}`)
+    throw new GatehouseError(
+      'forbidden',
+      `this API key may not give scopes that it does not hold: ${beyond.join(', ')}`,
+    )
 }
 
 /** A key with an expiry mints none that ends later. */
@@ -138,10 +167,14 @@ function assertExpiry(actor: Actor, expiresAt: number | null): void {
   if (expiresAt !== null && expiresAt <= Date.now()) throw invalidField('expires_at', 'must be in the future')
   if (actor.kind === 'cli' || actor.caller.expiresAt === null) return
   if (expiresAt === null || expiresAt > actor.caller.expiresAt)
-    throw new GatehouseError('forbidden', 'this API key expires, so expires_at of the new one must not be later than its own')
+    throw new GatehouseError(
+      'forbidden',
+      'this API key expires, so expires_at of the new one must not be later than its own',
+    )
 }
 
-const organisationOf = (actor: Actor): string => (actor.kind === 'key' ? actor.caller.organisationId : actor.organisationId)
+const organisationOf = (actor: Actor): string =>
+  actor.kind === 'key' ? actor.caller.organisationId : actor.organisationId
 
 /** Who answers for the new key: the caller's accountable person, or the owner for the command line (decision 29). */
 async function accountablePerson(read: Reader, actor: Actor): Promise<string> {
@@ -163,7 +196,10 @@ async function assertMember(tx: Tx, workspaceId: string, userId: string): Promis
     .select({ role: users.role, member: workspaceMembers.role })
     .from(users)
     .innerJoin(workspaces, and(eq(workspaces.id, workspaceId), eq(workspaces.organisationId, users.organisationId)))
-    .leftJoin(workspaceMembers, and(eq(workspaceMembers.userId, users.id), eq(workspaceMembers.workspaceId, workspaceId)))
+    .leftJoin(
+      workspaceMembers,
+      and(eq(workspaceMembers.userId, users.id), eq(workspaceMembers.workspaceId, workspaceId)),
+    )
     .where(and(eq(users.id, userId), eq(users.status, 'active')))
     .limit(1)
   if (person === undefined || (person.role === 'member' && person.member === null))

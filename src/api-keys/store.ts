@@ -14,7 +14,11 @@ export interface ApiKeyFilter {
 }
 
 /** Live keys, oldest first. System keys are never among them. */
-export function listApiKeyRows(db: Reader, filter: ApiKeyFilter, page: Page): Promise<{ rows: ApiKeyRow[]; total: number }> {
+export function listApiKeyRows(
+  db: Reader,
+  filter: ApiKeyFilter,
+  page: Page,
+): Promise<{ rows: ApiKeyRow[]; total: number }> {
   const { apiKeys: t } = db.tables
   const where = and(
     eq(t.organisationId, filter.organisationId),

@@ -35,6 +35,4 @@ export interface KeyActor {
 }
 
 /** Who changes something: a key over HTTP, or a person at the command line (`cli:<uid>`). */
-export type Actor =
-  | KeyActor
-  | { kind: 'cli'; uid: number; organisationId: string; command: string }
+export type Actor = KeyActor | { kind: 'cli'; uid: number; organisationId: string; command: string }

@@ -85,18 +85,31 @@ function createAdmit(gatehouse: Gatehouse) {
 
   return function admit(context: GuardedContext, anyOf: readonly Permission[]): void {
     const { request } = context
-    const call: Call = { requestId: newRequestId(), startedAt: performance.now(), caller: undefined, clientRequestId: undefined, hasBigIntegers: false }
+    const call: Call = {
+      requestId: newRequestId(),
+      startedAt: performance.now(),
+      caller: undefined,
+      clientRequestId: undefined,
+      hasBigIntegers: false,
+    }
     context.call = call
     const sentId = request.headers.get(idHeader)
     if (sentId !== null && CLIENT_ID.test(sentId)) call.clientRequestId = sentId
     gatehouse.assertServing()
     if (request.url.includes('gth_'))
-      throw new GatehouseError('key_in_url', `send the API key in the header ${keyHeaders[0]}, never in the URL; revoke this one, it may be in logs now`)
+      throw new GatehouseError(
+        'key_in_url',
+        `send the API key in the header ${keyHeaders[0]}, never in the URL; revoke this one, it may be in logs now`,
+      )
     const clear = readKey(request.headers, keyHeaders)
-    const caller = clear !== undefined && isWellFormedKey(clear) ? keys.find(gatehouse.digestKey(clear), Date.now()) : undefined
+    const caller =
+      clear !== undefined && isWellFormedKey(clear) ? keys.find(gatehouse.digestKey(clear), Date.now()) : undefined
     if (caller === undefined || caller.type === 'system') {
       metrics.authentication('refused')
-      const what = clear === undefined ? `send an API key in the header ${keyHeaders[0]}` : 'this API key is not valid: mistyped, deleted or expired'
+      const what =
+        clear === undefined
+          ? `send an API key in the header ${keyHeaders[0]}`
+          : 'this API key is not valid: mistyped, deleted or expired'
       throw new GatehouseError('unauthenticated', what)
     }
     metrics.authentication('ok')

@@ -1,6 +1,6 @@
 import { and, eq, or } from 'drizzle-orm'
-import { GatehouseError, notFound } from '../errors.ts'
 import type { Reader } from '../db/database.ts'
+import { GatehouseError, notFound } from '../errors.ts'
 import type { Caller } from './caller.ts'
 
 export interface Workspace {
@@ -14,21 +14,30 @@ export interface Workspace {
  * @throws GatehouseError `forbidden` for a workspace key that names another one (without looking it up),
  *         `not_found` for an admin key that names an unknown one (decision 33)
  */
-export async function workspaceForCreate(read: Reader, caller: Caller, named: string | null | undefined): Promise<Workspace> {
+export async function workspaceForCreate(
+  read: Reader,
+  caller: Caller,
+  named: string | null | undefined,
+): Promise<Workspace> {
   if (caller.workspaceId !== null) return ownWorkspace(read, caller.workspaceId, named)
   if (named === null || named === undefined) return defaultWorkspace(read, caller.organisationId)
   return namedWorkspace(read, caller.organisationId, named)
 }
 
 /** The workspace that a list is narrowed to; undefined: all of the organisation. Errors as `workspaceForCreate`. */
-export async function workspaceForList(read: Reader, caller: Caller, named: string | undefined): Promise<string | undefined> {
+export async function workspaceForList(
+  read: Reader,
+  caller: Caller,
+  named: string | undefined,
+): Promise<string | undefined> {
   if (caller.workspaceId !== null) return (await ownWorkspace(read, caller.workspaceId, named)).id
   return named === undefined ? undefined : (await namedWorkspace(read, caller.organisationId, named)).id
 }
 
 /** Whether a row of a workspace lies within the caller's reach; outside of it, it does not exist for the caller. */
 export const reaches = (caller: Caller, row: { organisationId: string; workspaceId: string | null }): boolean =>
-  row.organisationId === caller.organisationId && (caller.workspaceId === null || row.workspaceId === caller.workspaceId)
+  row.organisationId === caller.organisationId &&
+  (caller.workspaceId === null || row.workspaceId === caller.workspaceId)
 
 /** @throws GatehouseError `forbidden` when another organisation than the caller's is named */
 export function assertOwnOrganisation(caller: Caller, named: string | null | undefined): void {
@@ -40,7 +49,10 @@ async function ownWorkspace(read: Reader, id: string, named: string | null | und
   const own = await findWorkspace(read, eq(read.tables.workspaces.id, id))
   if (own === undefined) throw notFound('workspace')
   if (named !== null && named !== undefined && named !== own.id && named !== own.slug)
-    throw new GatehouseError('forbidden', 'this API key works in one workspace only, and workspace_id names another; leave it out')
+    throw new GatehouseError(
+      'forbidden',
+      'this API key works in one workspace only, and workspace_id names another; leave it out',
+    )
   return own
 }
 

@@ -1,4 +1,4 @@
-import type { Collection as CollectionWire, CollectionRow as CollectionRowWire } from '../../schema/api/collections.ts'
+import type { CollectionRow as CollectionRowWire, Collection as CollectionWire } from '../../schema/api/collections.ts'
 import type { CollectionDetails, CollectionRow } from './store.ts'
 
 const iso = (time: number): string => new Date(time).toISOString()
@@ -28,7 +28,11 @@ export const presentCollectionRow = (row: CollectionRow, details: CollectionDeta
   collection_details: presentDetails(details),
 })
 
-export const presentCollection = (row: CollectionRow, children: CollectionRow[], details: (id: string) => CollectionDetails): CollectionWire => ({
+export const presentCollection = (
+  row: CollectionRow,
+  children: CollectionRow[],
+  details: (id: string) => CollectionDetails,
+): CollectionWire => ({
   ...presentFields(row),
   child_collections: children.map((child) => ({
     id: child.id,

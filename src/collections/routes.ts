@@ -1,5 +1,12 @@
 import { Elysia } from 'elysia'
-import { Collection, CollectionCreated, CollectionList, CreateCollection, ListCollectionsQuery, UpdateCollection } from '../../schema/api/collections.ts'
+import {
+  Collection,
+  CollectionCreated,
+  CollectionList,
+  CreateCollection,
+  ListCollectionsQuery,
+  UpdateCollection,
+} from '../../schema/api/collections.ts'
 import { Nothing } from '../../schema/api/common.ts'
 import { problems } from '../../schema/api/errors.ts'
 import { actorOf, guarded, type Requires } from '../auth/guard.ts'
@@ -22,9 +29,20 @@ export const collectionRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       '',
       async ({ query, caller }) => {
         const workspaceId = await workspaceForList(gatehouse.read, caller, query.workspace_id)
-        const { rows, total } = await listCollections(gatehouse.read, caller, { workspaceId, search: query.search }, readPage(query))
-        const details = await detailsOf(gatehouse.read, rows.map((row) => row.id))
-        return listOf(rows.map((row) => presentCollectionRow(row, details(row.id))), total)
+        const { rows, total } = await listCollections(
+          gatehouse.read,
+          caller,
+          { workspaceId, search: query.search },
+          readPage(query),
+        )
+        const details = await detailsOf(
+          gatehouse.read,
+          rows.map((row) => row.id),
+        )
+        return listOf(
+          rows.map((row) => presentCollectionRow(row, details(row.id))),
+          total,
+        )
       },
       {
         ...requires('prompts.list', 'List collections'),
@@ -37,19 +55,35 @@ export const collectionRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       async ({ params, caller }) => {
         const collection = await getCollection(gatehouse.read, caller, params.collectionId)
         const children = await listChildren(gatehouse.read, collection.id)
-        return presentCollection(collection, children, await detailsOf(gatehouse.read, children.map((child) => child.id)))
+        return presentCollection(
+          collection,
+          children,
+          await detailsOf(
+            gatehouse.read,
+            children.map((child) => child.id),
+          ),
+        )
       },
       {
         ...requires('prompts.read', 'Get a collection with its children'),
         response: { 200: Collection, ...problems('unauthenticated', 'forbidden', 'not_found') },
       },
     )
-    .put('/:collectionId', (context) => renameCollection(gatehouse, actorOf(gatehouse, context), context.params.collectionId, context.body.name), {
-      ...requires('prompts.update', 'Rename a collection'),
-      body: UpdateCollection,
-      response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
-    })
-    .delete('/:collectionId', (context) => deleteCollection(gatehouse, actorOf(gatehouse, context), context.params.collectionId), {
-      ...requires('prompts.delete', 'Delete an empty collection'),
-      response: { 200: Nothing, ...problems('unauthenticated', 'forbidden', 'not_found', 'conflict') },
-    })
+    .put(
+      '/:collectionId',
+      (context) =>
+        renameCollection(gatehouse, actorOf(gatehouse, context), context.params.collectionId, context.body.name),
+      {
+        ...requires('prompts.update', 'Rename a collection'),
+        body: UpdateCollection,
+        response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    )
+    .delete(
+      '/:collectionId',
+      (context) => deleteCollection(gatehouse, actorOf(gatehouse, context), context.params.collectionId),
+      {
+        ...requires('prompts.delete', 'Delete an empty collection'),
+        response: { 200: Nothing, ...problems('unauthenticated', 'forbidden', 'not_found', 'conflict') },
+      },
+    )

@@ -4,33 +4,57 @@ import type { Caller, KeyActor } from '../auth/caller.ts'
 import { workspaceForCreate } from '../auth/tenancy.ts'
 import { conflict, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
-import { newSlug } from '../slug.ts'
+import { withNewSlug } from '../slug.ts'
 import { type CollectionRow, detailsOf, findCollection } from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read'>
 
 export async function createCollection({ audited, read }: Deps, actor: KeyActor, body: CreateCollection) {
-  const parent = body.parent_collection_id ? await findCollection(read, actor.caller, body.parent_collection_id) : undefined
+  const parent = body.parent_collection_id
+    ? await findCollection(read, actor.caller, body.parent_collection_id)
+    : undefined
   if (body.parent_collection_id && parent === undefined) throw invalidField('parent_collection_id', 'is unknown')
   const workspaceId =
-    parent !== undefined && !body.workspace_id ? parent.workspaceId : (await workspaceForCreate(read, actor.caller, body.workspace_id)).id
-  if (parent !== undefined && parent.workspaceId !== workspaceId) throw invalidField('parent_collection_id', 'is in another workspace')
+    parent !== undefined && !body.workspace_id
+      ? parent.workspaceId
+      : (await workspaceForCreate(read, actor.caller, body.workspace_id)).id
+  if (parent !== undefined && parent.workspaceId !== workspaceId)
+    throw invalidField('parent_collection_id', 'is in another workspace')
   const id = Bun.randomUUIDv7()
-  const slug = newSlug('co', body.name)
-  await audited(actor, { action: 'collections.create', workspaceId, resourceId: id, resourceName: body.name }, async (tx) => {
-    const times = { createdAt: tx.now, lastUpdatedAt: tx.now }
-    const row = { id, slug, name: body.name, workspaceId, parentCollectionId: parent?.id ?? null, isDefault: false, ...times }
-    await tx.insert(tx.tables.collections).values(row).returning({ id: tx.tables.collections.id })
-  })
-  return { id, slug }
+  const what = { action: 'collections.create', workspaceId, resourceId: id, resourceName: body.name }
+  const write = (slug: string) =>
+    audited(actor, what, async (tx) => {
+      const times = { createdAt: tx.now, lastUpdatedAt: tx.now }
+      const row = {
+        id,
+        slug,
+        name: body.name,
+        workspaceId,
+        parentCollectionId: parent?.id ?? null,
+        isDefault: false,
+        ...times,
+      }
+      await tx.insert(tx.tables.collections).values(row).returning({ id: tx.tables.collections.id })
+      return slug
+    })
+  return { id, slug: await withNewSlug('co', body.name, 'collections_slug', write) }
 }
 
-export async function renameCollection({ audited, read }: Deps, actor: KeyActor, idOrSlug: string, name: string): Promise<Record<string, never>> {
+export async function renameCollection(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  idOrSlug: string,
+  name: string,
+): Promise<Record<string, never>> {
   const collection = await getCollection(read, actor.caller, idOrSlug)
   const { collections } = read.tables
   await audited(actor, event('collections.update', collection), async (tx) => {
     const values = { name, lastUpdatedAt: tx.now }
-    const rows = await tx.update(collections).set(values).where(eq(collections.id, collection.id)).returning({ id: collections.id })
+    const rows = await tx
+      .update(collections)
+      .set(values)
+      .where(eq(collections.id, collection.id))
+      .returning({ id: collections.id })
     if (rows.length === 0) throw notFound('collection')
     tx.event.details = { before: { name: collection.name }, after: { name } }
   })
@@ -38,13 +62,21 @@ export async function renameCollection({ audited, read }: Deps, actor: KeyActor,
 }
 
 /** The default collection cannot be deleted, and answers like one that does not exist (file 03). */
-export async function deleteCollection({ audited, read }: Deps, actor: KeyActor, idOrSlug: string): Promise<Record<string, never>> {
+export async function deleteCollection(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  idOrSlug: string,
+): Promise<Record<string, never>> {
   const collection = await getCollection(read, actor.caller, idOrSlug)
   if (collection.isDefault) throw notFound('deletable collection')
   const { collections, partials } = read.tables
   await audited(actor, event('collections.delete', collection), async (tx) => {
     const held = (await detailsOf(tx, [collection.id]))(collection.id)
-    const [partial] = await tx.select({ id: partials.id }).from(partials).where(eq(partials.collectionId, collection.id)).limit(1)
+    const [partial] = await tx
+      .select({ id: partials.id })
+      .from(partials)
+      .where(eq(partials.collectionId, collection.id))
+      .limit(1)
     if (held.children > 0 || held.prompts > 0 || partial !== undefined)
       throw conflict('the collection still holds prompts, partials or collections; move or delete them first')
     const rows = await tx.delete(collections).where(eq(collections.id, collection.id)).returning({ id: collections.id })
@@ -60,4 +92,9 @@ export async function getCollection(read: Gatehouse['read'], caller: Caller, idO
   return collection
 }
 
-const event = (action: string, { workspaceId, id, name }: CollectionRow) => ({ action, workspaceId, resourceId: id, resourceName: name })
+const event = (action: string, { workspaceId, id, name }: CollectionRow) => ({
+  action,
+  workspaceId,
+  resourceId: id,
+  resourceName: name,
+})

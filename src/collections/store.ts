@@ -36,14 +36,20 @@ export async function resolveCollection(
   const isNamed = named !== null && named !== undefined
   const within = !isNamed || workspace ? (await workspaceForCreate(db, caller, workspace)).id : undefined
   const found = isNamed ? await findCollection(db, caller, named) : await findDefaultCollection(db, within ?? '')
-  if (found === undefined) throw invalidField('collection_id', 'is unknown; GET /v1/collections lists the ones there are')
-  if (within !== undefined && found.workspaceId !== within) throw invalidField('collection_id', 'is not in the workspace that workspace_id names')
+  if (found === undefined)
+    throw invalidField('collection_id', 'is unknown; GET /v1/collections lists the ones there are')
+  if (within !== undefined && found.workspaceId !== within)
+    throw invalidField('collection_id', 'is not in the workspace that workspace_id names')
   return found
 }
 
 export async function findDefaultCollection(db: Reader, workspaceId: string): Promise<CollectionRow | undefined> {
   const { collections: t } = db.tables
-  const [row] = await db.select().from(t).where(and(eq(t.workspaceId, workspaceId), eq(t.isDefault, true))).limit(1)
+  const [row] = await db
+    .select()
+    .from(t)
+    .where(and(eq(t.workspaceId, workspaceId), eq(t.isDefault, true)))
+    .limit(1)
   return row
 }
 
@@ -67,12 +73,20 @@ export async function listCollections(
     .innerJoin(workspaces, ofWorkspace)
     .where(where)
     .orderBy(desc(t.isDefault), asc(t.createdAt), asc(t.id))
-  const found = await paged(rows, db.select({ n: count() }).from(t).innerJoin(workspaces, ofWorkspace).where(where), page)
+  const found = await paged(
+    rows,
+    db.select({ n: count() }).from(t).innerJoin(workspaces, ofWorkspace).where(where),
+    page,
+  )
   return { rows: found.rows.map((row) => row.collection), total: found.total }
 }
 
 export const listChildren = (db: Reader, parentId: string): PromiseLike<CollectionRow[]> =>
-  db.select().from(db.tables.collections).where(eq(db.tables.collections.parentCollectionId, parentId)).orderBy(asc(db.tables.collections.createdAt))
+  db
+    .select()
+    .from(db.tables.collections)
+    .where(eq(db.tables.collections.parentCollectionId, parentId))
+    .orderBy(asc(db.tables.collections.createdAt))
 
 export interface CollectionDetails {
   children: number
@@ -84,18 +98,21 @@ export interface CollectionDetails {
 /** Counts below each collection, in two queries for all of them. */
 export async function detailsOf(db: Reader, ids: readonly string[]): Promise<(id: string) => CollectionDetails> {
   const { collections, prompts } = db.tables
-  const [children, held] = ids.length === 0 ? [[], []] : await Promise.all([
-    db
-      .select({ id: collections.parentCollectionId, n: count(), at: max(collections.lastUpdatedAt) })
-      .from(collections)
-      .where(inArray(collections.parentCollectionId, [...ids]))
-      .groupBy(collections.parentCollectionId),
-    db
-      .select({ id: prompts.collectionId, n: count(), at: max(prompts.lastUpdatedAt) })
-      .from(prompts)
-      .where(inArray(prompts.collectionId, [...ids]))
-      .groupBy(prompts.collectionId),
-  ])
+  const [children, held] =
+    ids.length === 0
+      ? [[], []]
+      : await Promise.all([
+          db
+            .select({ id: collections.parentCollectionId, n: count(), at: max(collections.lastUpdatedAt) })
+            .from(collections)
+            .where(inArray(collections.parentCollectionId, [...ids]))
+            .groupBy(collections.parentCollectionId),
+          db
+            .select({ id: prompts.collectionId, n: count(), at: max(prompts.lastUpdatedAt) })
+            .from(prompts)
+            .where(inArray(prompts.collectionId, [...ids]))
+            .groupBy(prompts.collectionId),
+        ])
   const byChild = new Map(children.map((row) => [row.id, row]))
   const byPrompt = new Map(held.map((row) => [row.id, row]))
   return (id) => ({

@@ -1,5 +1,5 @@
-import type { Call } from '../auth/guard.ts'
 import { PROBLEMS } from '../../schema/api/errors.ts'
+import type { Call } from '../auth/guard.ts'
 import type { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
@@ -41,7 +41,12 @@ export function createAccessLog(gatehouse: Pick<Gatehouse, 'config' | 'log' | 'm
   }
 
   const count = ({ request, route, call }: LoggedContext, status: number) =>
-    metrics.request(request.method, route || 'none', status, call === undefined ? 0 : (performance.now() - call.startedAt) / 1000)
+    metrics.request(
+      request.method,
+      route || 'none',
+      status,
+      call === undefined ? 0 : (performance.now() - call.startedAt) / 1000,
+    )
 
   return {
     answered(context, status) {
@@ -53,7 +58,11 @@ export function createAccessLog(gatehouse: Pick<Gatehouse, 'config' | 'log' | 'm
       count(context, status)
       const line = { ...fields(context, status), request_id: requestId, error: type }
       if (status < 500) log.info('request_refused', line)
-      else log.error('request_failed', { ...line, cause: error.cause === undefined ? undefined : describeError(error.cause) })
+      else
+        log.error('request_failed', {
+          ...line,
+          cause: error.cause === undefined ? undefined : describeError(error.cause),
+        })
     },
     rendered(context) {
       if (renders === 'all' || Math.random() < sampleRate) log.info('render', fields(context, 200))
@@ -65,5 +74,8 @@ export function createAccessLog(gatehouse: Pick<Gatehouse, 'config' | 'log' | 'm
 function pathOf(url: string): string {
   const start = url.indexOf('/', 8)
   const query = url.indexOf('?', start)
-  return url.slice(start, query === -1 ? undefined : query).replace(/gth_[^/]*/g, '[key]').slice(0, 300)
+  return url
+    .slice(start, query === -1 ? undefined : query)
+    .replace(/gth_[^/]*/g, '[key]')
+    .slice(0, 300)
 }

@@ -1,9 +1,9 @@
 import type { Call } from '../auth/guard.ts'
 import type { Gatehouse } from '../gatehouse.ts'
-import { methodNotAllowed } from './methods.ts'
-import { newRequestId } from './request-id.ts'
 import type { AccessLog } from './access-log.ts'
+import { methodNotAllowed } from './methods.ts'
 import { problemBody, problemHead, toGatehouseError } from './problems.ts'
+import { newRequestId } from './request-id.ts'
 
 interface AnswerContext {
   request: Request
@@ -12,7 +12,11 @@ interface AnswerContext {
 }
 
 /** Turns what handlers return, and what they throw, into responses: one envelope, the same headers everywhere (HT-9). */
-export function createAnswers(config: Gatehouse['config'], accessLog: AccessLog, allowedMethods: (path: string) => string[]) {
+export function createAnswers(
+  config: Gatehouse['config'],
+  accessLog: AccessLog,
+  allowedMethods: (path: string) => string[],
+) {
   const idHeaders = config.server.request_id_headers
   const isTls = config.server.tls_cert_file !== ''
 

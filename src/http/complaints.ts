@@ -1,7 +1,7 @@
 import { Kind, OptionalKind, TransformKind, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Complaint } from '../errors.ts'
-import { isRawJson } from '../json-literals.ts'
+import { isRawJson } from '../json.ts'
 import { alternativesOf, describe } from './describe.ts'
 
 /** A body of a million wrong items gets this many complaints, not a million. */

@@ -1,6 +1,6 @@
+import { Elysia } from 'elysia'
 import swaggerCss from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' }
 import swaggerBundle from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' }
-import { Elysia } from 'elysia'
 
 /** `/openapi.json` and a page that shows it. The page loads nothing from another host (its policy forbids it). */
 export function docsRoutes() {
@@ -16,8 +16,16 @@ export function docsRoutes() {
     )
     .get('/docs', () => text(PAGE, 'text/html; charset=utf-8'), HIDDEN)
     .get('/docs/start.js', () => text(START, 'text/javascript; charset=utf-8'), HIDDEN)
-    .get('/docs/swagger-ui.js', () => new Response(Bun.file(swaggerBundle), { headers: head('text/javascript; charset=utf-8') }), HIDDEN)
-    .get('/docs/swagger-ui.css', () => new Response(Bun.file(swaggerCss), { headers: head('text/css; charset=utf-8') }), HIDDEN)
+    .get(
+      '/docs/swagger-ui.js',
+      () => new Response(Bun.file(swaggerBundle), { headers: head('text/javascript; charset=utf-8') }),
+      HIDDEN,
+    )
+    .get(
+      '/docs/swagger-ui.css',
+      () => new Response(Bun.file(swaggerCss), { headers: head('text/css; charset=utf-8') }),
+      HIDDEN,
+    )
 }
 
 const HIDDEN = { detail: { hide: true } }

@@ -29,7 +29,9 @@ export function healthRoutes(gatehouse: Gatehouse) {
   }
 
   return new Elysia()
-    .get('/livez', () => json({ status: 'alive' }, 200), { detail: { summary: 'Whether the process lives', hide: true } })
+    .get('/livez', () => json({ status: 'alive' }, 200), {
+      detail: { summary: 'Whether the process lives', hide: true },
+    })
     .get(
       '/readyz',
       async () => {
@@ -38,16 +40,24 @@ export function healthRoutes(gatehouse: Gatehouse) {
       },
       { detail: { summary: 'Whether requests should be sent here', hide: true } },
     )
-    .get('/metrics', () => new Response(gatehouse.metrics.text(gauges(gatehouse)), { headers: { ...PLAIN, 'content-type': OPENMETRICS } }), {
-      detail: { summary: 'OpenMetrics text', hide: true },
-    })
+    .get(
+      '/metrics',
+      () =>
+        new Response(gatehouse.metrics.text(gauges(gatehouse)), { headers: { ...PLAIN, 'content-type': OPENMETRICS } }),
+      {
+        detail: { summary: 'OpenMetrics text', hide: true },
+      },
+    )
 }
 
 const OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 const PLAIN = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
 
 const json = (value: unknown, status: number): Response =>
-  new Response(JSON.stringify(value), { status, headers: { ...PLAIN, 'content-type': 'application/json; charset=utf-8' } })
+  new Response(JSON.stringify(value), {
+    status,
+    headers: { ...PLAIN, 'content-type': 'application/json; charset=utf-8' },
+  })
 
 function gauges({ keys, registry }: Gatehouse) {
   const { prompts, partials, compiled } = registry.counts()
@@ -57,6 +67,10 @@ function gauges({ keys, registry }: Gatehouse) {
     { name: 'gatehouse_prompts', help: 'Prompts in memory.', value: prompts },
     { name: 'gatehouse_partials', help: 'Partials in memory.', value: partials },
     { name: 'gatehouse_compiled_templates', help: 'Compiled templates in memory.', value: compiled },
-    { name: 'gatehouse_resident_memory_bytes', help: 'Resident memory of the process.', value: process.memoryUsage.rss() },
+    {
+      name: 'gatehouse_resident_memory_bytes',
+      help: 'Resident memory of the process.',
+      value: process.memoryUsage.rss(),
+    },
   ]
 }

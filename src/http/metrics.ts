@@ -36,8 +36,8 @@ export function createMetrics(): Metrics {
       const labels = `method="${method}",route="${route}"`
       const key = `${labels},status="${status}"`
       requests.set(key, (requests.get(key) ?? 0) + 1)
-      let histogram = latencies.get(labels)
-      if (histogram === undefined) latencies.set(labels, (histogram = newHistogram()))
+      const histogram = latencies.get(labels) ?? newHistogram()
+      latencies.set(labels, histogram)
       observe(histogram, seconds)
     },
     render: (seconds) => observe(renders, seconds),
@@ -46,15 +46,37 @@ export function createMetrics(): Metrics {
     },
     text(gauges) {
       return [
-        ...family('gatehouse_render_seconds', 'histogram', 'Successful renders and their seconds.',
-          histogramLines('gatehouse_render_seconds', '', renders)),
-        ...family('gatehouse_requests', 'counter', 'Requests by route and status; successful renders are not in here.',
-          [...requests].map(([labels, n]) => `gatehouse_requests_total{${labels}} ${n}`)),
-        ...family('gatehouse_request_seconds', 'histogram', 'Seconds from authentication to answer, by route.',
-          [...latencies].flatMap(([labels, histogram]) => histogramLines('gatehouse_request_seconds', labels, histogram))),
-        ...family('gatehouse_authentications', 'counter', 'API keys presented, by outcome.',
-          Object.entries(authentications).map(([outcome, n]) => `gatehouse_authentications_total{outcome="${outcome}"} ${n}`)),
-        ...gauges.flatMap(({ name, help, labels = '', value }) => family(name, 'gauge', help, [`${name}${labels} ${value}`])),
+        ...family(
+          'gatehouse_render_seconds',
+          'histogram',
+          'Successful renders and their seconds.',
+          histogramLines('gatehouse_render_seconds', '', renders),
+        ),
+        ...family(
+          'gatehouse_requests',
+          'counter',
+          'Requests by route and status; successful renders are not in here.',
+          [...requests].map(([labels, n]) => `gatehouse_requests_total{${labels}} ${n}`),
+        ),
+        ...family(
+          'gatehouse_request_seconds',
+          'histogram',
+          'Seconds from authentication to answer, by route.',
+          [...latencies].flatMap(([labels, histogram]) =>
+            histogramLines('gatehouse_request_seconds', labels, histogram),
+          ),
+        ),
+        ...family(
+          'gatehouse_authentications',
+          'counter',
+          'API keys presented, by outcome.',
+          Object.entries(authentications).map(
+            ([outcome, n]) => `gatehouse_authentications_total{outcome="${outcome}"} ${n}`,
+          ),
+        ),
+        ...gauges.flatMap(({ name, help, labels = '', value }) =>
+          family(name, 'gauge', help, [`${name}${labels} ${value}`]),
+        ),
         '# EOF',
         '',
       ].join('\n')

@@ -62,9 +62,16 @@ function finish(operation: Operation): void {
   operation.requestBody = { required: true, content: { 'application/json': { schema: contract.body } } }
   operation.parameters = [
     ...(operation.parameters ?? []),
-    ...Object.entries(contract.query['properties'] as Record<string, TSchema>).map(([name, schema]) => ({ name, in: 'query', required: false, schema })),
+    ...Object.entries(contract.query['properties'] as Record<string, TSchema>).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      required: false,
+      schema,
+    })),
   ]
-  const success = { description: 'Response for status 200', content: { 'application/json': { schema: contract.response } } }
+  const success = {
+    description: 'Response for status 200',
+    content: { 'application/json': { schema: contract.response } },
+  }
   operation.responses = { 200: success, ...operation.responses }
 }
-

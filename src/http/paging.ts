@@ -40,4 +40,8 @@ export async function paged<Row>(
 }
 
 /** The list envelope of the wire. */
-export const listOf = <T>(data: T[], total: number): { object: 'list'; total: number; data: T[] } => ({ object: 'list', total, data })
+export const listOf = <T>(data: T[], total: number): { object: 'list'; total: number; data: T[] } => ({
+  object: 'list',
+  total,
+  data,
+})

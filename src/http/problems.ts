@@ -1,5 +1,6 @@
 import { ElysiaCustomStatusResponse, ValidationError } from 'elysia'
 import { PROBLEMS } from '../../schema/api/errors.ts'
+import { storageFailure } from '../db/errors.ts'
 import { GatehouseError, invalid } from '../errors.ts'
 import { complaints } from './complaints.ts'
 
@@ -14,14 +15,20 @@ export function toGatehouseError(thrown: unknown): GatehouseError {
   if (thrown instanceof Error && thrown.cause instanceof GatehouseError) return thrown.cause
   if (thrown instanceof Error && 'code' in thrown && thrown.code === 'NOT_FOUND')
     return new GatehouseError('route_unknown', 'no such path; see /openapi.json for the paths there are')
-  if (thrown instanceof ElysiaCustomStatusResponse) return new GatehouseError('internal', 'internal error', { cause: thrown })
-  return new GatehouseError('internal', 'internal error; the log has it under this request id', { cause: thrown })
+  if (thrown instanceof ElysiaCustomStatusResponse)
+    return new GatehouseError('internal', 'internal error', { cause: thrown })
+  return (
+    storageFailure(thrown) ??
+    new GatehouseError('internal', 'internal error; the log has it under this request id', { cause: thrown })
+  )
 }
 
 function fromValidation(error: ValidationError): GatehouseError {
   if (error.type === 'response')
     return new GatehouseError('internal', 'the answer broke its own contract; the log has it under this request id', {
-      cause: new Error(`response contract broken at ${error.valueError?.path ?? '?'}: ${error.valueError?.message ?? ''}`),
+      cause: new Error(
+        `response contract broken at ${error.valueError?.path ?? '?'}: ${error.valueError?.message ?? ''}`,
+      ),
     })
   const schema = (error.validator as { schema?: Parameters<typeof complaints>[0] }).schema
   const found = schema === undefined ? [] : complaints(schema, error.value)
@@ -47,7 +54,8 @@ export function problemBody(error: GatehouseError, requestId: string): string {
 export function problemHead(error: GatehouseError): { status: number; headers: Record<string, string> } {
   const headers: Record<string, string> = {}
   const { status } = PROBLEMS[error.code]
-  if (error.retryAfterSeconds !== undefined || status === 503) headers['retry-after'] = String(error.retryAfterSeconds ?? 5)
+  if (error.retryAfterSeconds !== undefined || status === 503)
+    headers['retry-after'] = String(error.retryAfterSeconds ?? 5)
   if (error.allow !== undefined) headers['allow'] = error.allow.join(', ')
   return { status, headers }
 }

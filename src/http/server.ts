@@ -59,13 +59,20 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
  */
 function refuseStrangeHost(request: Request, hosts: ReadonlySet<string>): Response | undefined {
   const host = request.headers.get('host')
-  const isStrange = host === null || host.includes(',') || request.url.charCodeAt(0) === 47 || (hosts.size > 0 && !hosts.has(host))
-  return isStrange ? problemResponse(new GatehouseError('invalid', 'the Host header must name this server, once')) : undefined
+  const isStrange =
+    host === null || host.includes(',') || request.url.charCodeAt(0) === 47 || (hosts.size > 0 && !hosts.has(host))
+  return isStrange
+    ? problemResponse(new GatehouseError('invalid', 'the Host header must name this server, once'))
+    : undefined
 }
 
 function problemResponse(error: GatehouseError): Response {
   const { status, headers } = problemHead(error)
-  const common = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
+  const common = {
+    'content-type': 'application/json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  }
   return new Response(problemBody(error, newRequestId()), { status, headers: { ...common, ...headers } })
 }
 
@@ -80,7 +87,12 @@ function readTls({ tls_cert_file: cert, tls_key_file: key }: Gatehouse['config']
 }
 
 const tlsInvalid = (message: string): StartError =>
-  new StartError('TLS_INVALID', EXIT.config, message, 'check server.tls_cert_file and server.tls_key_file: PEM files that belong together')
+  new StartError(
+    'TLS_INVALID',
+    EXIT.config,
+    message,
+    'check server.tls_cert_file and server.tls_key_file: PEM files that belong together',
+  )
 
 function listen<T>(config: Gatehouse['config']['server'], serve: () => T): T {
   try {
@@ -88,8 +100,14 @@ function listen<T>(config: Gatehouse['config']['server'], serve: () => T): T {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE')
-      throw new StartError('ADDRESS_IN_USE', EXIT.unavailable, `port ${config.port} of ${config.host} is in use`, 'stop the other program, or set server.port')
-    if (config.tls_cert_file !== '') throw tlsInvalid('the certificate and its key do not belong together, or one of them is no PEM file')
+      throw new StartError(
+        'ADDRESS_IN_USE',
+        EXIT.unavailable,
+        `port ${config.port} of ${config.host} is in use`,
+        'stop the other program, or set server.port',
+      )
+    if (config.tls_cert_file !== '')
+      throw tlsInvalid('the certificate and its key do not belong together, or one of them is no PEM file')
     throw error
   }
 }

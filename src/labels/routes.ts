@@ -2,7 +2,16 @@ import { and, asc, count, desc, eq, isNull, or } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { Nothing } from '../../schema/api/common.ts'
 import { problems } from '../../schema/api/errors.ts'
-import { CreateLabel, type Label as LabelWire, Label, LabelCreated, LabelList, LabelScopeQuery, ListLabelsQuery, UpdateLabel } from '../../schema/api/labels.ts'
+import {
+  CreateLabel,
+  Label,
+  LabelCreated,
+  LabelList,
+  LabelScopeQuery,
+  type Label as LabelWire,
+  ListLabelsQuery,
+  UpdateLabel,
+} from '../../schema/api/labels.ts'
 import { actorOf, guarded, type Requires } from '../auth/guard.ts'
 import { assertOwnOrganisation, workspaceForList } from '../auth/tenancy.ts'
 import type { Gatehouse } from '../gatehouse.ts'
@@ -23,7 +32,13 @@ export const labelRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       async ({ query, caller }) => {
         assertOwnOrganisation(caller, query.organisation_id ?? query.organization_id)
         const workspaceId = await workspaceForList(gatehouse.read, caller, query.workspace_id)
-        const { rows, total } = await listLabels(gatehouse.read, caller.organisationId, workspaceId, query.search, readPage(query))
+        const { rows, total } = await listLabels(
+          gatehouse.read,
+          caller.organisationId,
+          workspaceId,
+          query.search,
+          readPage(query),
+        )
         return listOf(rows.map(presentLabel), total)
       },
       {
@@ -45,17 +60,27 @@ export const labelRoutes = (gatehouse: Gatehouse, requires: Requires) =>
         response: { 200: Label, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
       },
     )
-    .put('/:labelId', (context) => updateLabel(gatehouse, actorOf(gatehouse, context), context.params.labelId, context.body), {
-      ...requires('prompts.update', 'Update a label'),
-      body: UpdateLabel,
-      response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found', 'conflict') },
-    })
+    .put(
+      '/:labelId',
+      (context) => updateLabel(gatehouse, actorOf(gatehouse, context), context.params.labelId, context.body),
+      {
+        ...requires('prompts.update', 'Update a label'),
+        body: UpdateLabel,
+        response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found', 'conflict') },
+      },
+    )
     .delete('/:labelId', (context) => deleteLabel(gatehouse, actorOf(gatehouse, context), context.params.labelId), {
       ...requires('prompts.delete', 'Delete a label'),
       response: { 200: Nothing, ...problems('unauthenticated', 'forbidden', 'not_found') },
     })
 
-function listLabels(read: Gatehouse['read'], organisationId: string, workspaceId: string | undefined, search: string | undefined, page: Page) {
+function listLabels(
+  read: Gatehouse['read'],
+  organisationId: string,
+  workspaceId: string | undefined,
+  search: string | undefined,
+  page: Page,
+) {
   const { labels: t } = read.tables
   const where = and(
     eq(t.organisationId, organisationId),

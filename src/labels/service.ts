@@ -3,8 +3,8 @@ import type { CreateLabel, UpdateLabel } from '../../schema/api/labels.ts'
 import type { Tables } from '../../schema/db/tables.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import { assertOwnOrganisation, workspaceForCreate } from '../auth/tenancy.ts'
-import { isUniqueViolation } from '../db/errors.ts'
 import type { Reader } from '../db/database.ts'
+import { isUniqueViolation } from '../db/errors.ts'
 import { conflict, GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 
@@ -12,45 +12,64 @@ type Deps = Pick<Gatehouse, 'audited' | 'read'>
 export type LabelRow = Tables['labels']['$inferSelect']
 
 /** An admin key that names its organisation and no workspace makes a label of the whole organisation. */
-export async function createLabel({ audited, read }: Deps, actor: KeyActor, body: CreateLabel): Promise<{ id: string }> {
+export async function createLabel(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  body: CreateLabel,
+): Promise<{ id: string }> {
   const { caller } = actor
   const organisation = body.organisation_id ?? body.organization_id ?? undefined
   assertOwnOrganisation(caller, organisation)
   const isOfOrganisation = organisation !== undefined && !body.workspace_id && caller.workspaceId === null
   const workspaceId = isOfOrganisation ? null : (await workspaceForCreate(read, caller, body.workspace_id)).id
   const id = Bun.randomUUIDv7()
-  await audited(actor, { action: 'labels.create', workspaceId, resourceId: id, resourceName: body.name }, async (tx) => {
-    await refuseTakenName(tx, caller.organisationId, workspaceId, body.name)
-    const row = {
-      id,
-      organisationId: caller.organisationId,
-      workspaceId,
-      scopeId: workspaceId ?? caller.organisationId,
-      name: body.name,
-      description: body.description ?? null,
-      colorCode: body.color_code ?? null,
-      isUniversal: false,
-      createdAt: tx.now,
-      lastUpdatedAt: tx.now,
-    }
-    await tx.insert(tx.tables.labels).values(row).returning({ id: tx.tables.labels.id })
-    tx.changed('label', id)
-  }).catch(rethrowTaken)
+  await audited(
+    actor,
+    { action: 'labels.create', workspaceId, resourceId: id, resourceName: body.name },
+    async (tx) => {
+      await refuseTakenName(tx, caller.organisationId, workspaceId, body.name)
+      const row = {
+        id,
+        organisationId: caller.organisationId,
+        workspaceId,
+        scopeId: workspaceId ?? caller.organisationId,
+        name: body.name,
+        description: body.description ?? null,
+        colorCode: body.color_code ?? null,
+        isUniversal: false,
+        createdAt: tx.now,
+        lastUpdatedAt: tx.now,
+      }
+      await tx.insert(tx.tables.labels).values(row).returning({ id: tx.tables.labels.id })
+      tx.changed('label', id)
+    },
+  ).catch(rethrowTaken)
   return { id }
 }
 
-export async function updateLabel({ audited, read }: Deps, actor: KeyActor, id: string, body: UpdateLabel): Promise<Record<string, never>> {
+export async function updateLabel(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  id: string,
+  body: UpdateLabel,
+): Promise<Record<string, never>> {
   const label = await getEditableLabel(read, actor.caller, id)
   const values = {
     ...(body.name && { name: body.name }),
     ...(body.description !== undefined && { description: body.description }),
     ...(body.color_code !== undefined && { colorCode: body.color_code }),
   }
-  if (Object.keys(values).length === 0) throw invalidField('', 'nothing to update: send name, description or color_code')
+  if (Object.keys(values).length === 0)
+    throw invalidField('', 'nothing to update: send name, description or color_code')
   const { labels } = read.tables
   await audited(actor, event('labels.update', label), async (tx) => {
-    if (body.name && body.name !== label.name) await refuseTakenName(tx, label.organisationId, label.workspaceId, body.name)
-    const rows = await tx.update(labels).set({ ...values, lastUpdatedAt: tx.now }).where(eq(labels.id, id)).returning({ id: labels.id })
+    if (body.name && body.name !== label.name)
+      await refuseTakenName(tx, label.organisationId, label.workspaceId, body.name)
+    const rows = await tx
+      .update(labels)
+      .set({ ...values, lastUpdatedAt: tx.now })
+      .where(eq(labels.id, id))
+      .returning({ id: labels.id })
     if (rows.length === 0) throw notFound('label')
     const { name, description, colorCode } = label
     tx.event.details = { before: { name, description, colorCode }, after: values }
@@ -60,7 +79,11 @@ export async function updateLabel({ audited, read }: Deps, actor: KeyActor, id: 
 }
 
 /** Versions lose the label with it: `id@label` is then unknown. */
-export async function deleteLabel({ audited, read }: Deps, actor: KeyActor, id: string): Promise<Record<string, never>> {
+export async function deleteLabel(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  id: string,
+): Promise<Record<string, never>> {
   const label = await getEditableLabel(read, actor.caller, id)
   const { labels } = read.tables
   await audited(actor, event('labels.delete', label), async (tx) => {
@@ -74,25 +97,44 @@ export async function deleteLabel({ audited, read }: Deps, actor: KeyActor, id: 
 /** @throws GatehouseError `not_found`, also for a label out of the caller's reach */
 export async function getLabel(read: Reader, caller: Caller, id: string): Promise<LabelRow> {
   const { labels: t } = read.tables
-  const [label] = await read.select().from(t).where(and(eq(t.id, id), eq(t.organisationId, caller.organisationId))).limit(1)
-  const isReached = label !== undefined && (caller.workspaceId === null || label.workspaceId === null || label.workspaceId === caller.workspaceId)
+  const [label] = await read
+    .select()
+    .from(t)
+    .where(and(eq(t.id, id), eq(t.organisationId, caller.organisationId)))
+    .limit(1)
+  const isReached =
+    label !== undefined &&
+    (caller.workspaceId === null || label.workspaceId === null || label.workspaceId === caller.workspaceId)
   if (!isReached) throw notFound('label')
   return label
 }
 
 async function getEditableLabel(read: Reader, caller: Caller, id: string): Promise<LabelRow> {
   const label = await getLabel(read, caller, id)
-  if (label.isUniversal) throw new GatehouseError('forbidden', 'production, staging and development belong to every workspace and cannot be changed')
+  if (label.isUniversal)
+    throw new GatehouseError(
+      'forbidden',
+      'production, staging and development belong to every workspace and cannot be changed',
+    )
   if (label.workspaceId === null && caller.workspaceId !== null)
     throw new GatehouseError('forbidden', 'this label belongs to the organisation; change it with an admin key')
   return label
 }
 
 /** In a workspace a name is taken by its own labels, those of the organisation, and the universal ones. */
-async function refuseTakenName(db: Reader, organisationId: string, workspaceId: string | null, name: string): Promise<void> {
+async function refuseTakenName(
+  db: Reader,
+  organisationId: string,
+  workspaceId: string | null,
+  name: string,
+): Promise<void> {
   const { labels: t } = db.tables
   const scopes = or(eq(t.scopeId, organisationId), workspaceId === null ? undefined : eq(t.scopeId, workspaceId))
-  const [taken] = await db.select({ id: t.id }).from(t).where(and(eq(t.name, name), scopes)).limit(1)
+  const [taken] = await db
+    .select({ id: t.id })
+    .from(t)
+    .where(and(eq(t.name, name), scopes))
+    .limit(1)
   if (taken !== undefined) throw nameTaken()
 }
 
@@ -103,4 +145,9 @@ function rethrowTaken(error: unknown): never {
   throw isUniqueViolation(error, 'labels_name') ? nameTaken() : error
 }
 
-const event = (action: string, { workspaceId, id, name }: LabelRow) => ({ action, workspaceId, resourceId: id, resourceName: name })
+const event = (action: string, { workspaceId, id, name }: LabelRow) => ({
+  action,
+  workspaceId,
+  resourceId: id,
+  resourceName: name,
+})

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { GRANTABLE } from '../../schema/api/permissions.ts'
 import { maskKey, newApiKey } from '../api-keys/key.ts'
 import { createDigest } from '../crypto/digest.ts'
@@ -42,27 +44,72 @@ export async function bootstrap(
     const t = tx.tables
     const [existing] = await tx.select({ id: t.keyring.id }).from(t.keyring).limit(1)
     if (existing !== undefined)
-      throw new StartError('ALREADY_INITIALISED', EXIT.data, 'this installation has an organisation already', 'use the admin key of the first bootstrap, or gatehouse keys create --admin')
+      throw new StartError(
+        'ALREADY_INITIALISED',
+        EXIT.data,
+        'this installation has an organisation already',
+        'use the admin key of the first bootstrap, or gatehouse keys create --admin',
+      )
     const createdAt = tx.now
     const times = { createdAt, lastUpdatedAt: createdAt }
     const rows = newKeyringRows(masterKeys, createdAt)
     const digest = createDigest(openKeyring(rows, masterKeys).apiKeyPepper.reveal())
     await tx.insert(t.keyring).values(rows).returning({ id: t.keyring.id })
-    await tx.insert(t.organisations).values({ id: organisationId, name: input.organisation, createdAt }).returning({ id: t.organisations.id })
+    await tx
+      .insert(t.organisations)
+      .values({ id: organisationId, name: input.organisation, createdAt })
+      .returning({ id: t.organisations.id })
     await tx
       .insert(t.users)
-      .values({ id: userId, organisationId, email: input.email, firstName: null, lastName: null, role: 'owner', status: 'active', ...times })
+      .values({
+        id: userId,
+        organisationId,
+        email: input.email,
+        firstName: null,
+        lastName: null,
+        role: 'owner',
+        status: 'active',
+        ...times,
+      })
       .returning({ id: t.users.id })
     await tx
       .insert(t.workspaces)
-      .values({ id: workspaceId, organisationId, slug: workspaceSlug, name: 'Default', description: null, isDefault: true, status: 'active', ...times })
+      .values({
+        id: workspaceId,
+        organisationId,
+        slug: workspaceSlug,
+        name: 'Default',
+        description: null,
+        isDefault: true,
+        status: 'active',
+        ...times,
+      })
       .returning({ id: t.workspaces.id })
-    await tx.insert(t.workspaceMembers).values({ workspaceId, userId, role: 'admin', createdAt }).returning({ userId: t.workspaceMembers.userId })
+    await tx
+      .insert(t.workspaceMembers)
+      .values({ workspaceId, userId, role: 'admin', createdAt })
+      .returning({ userId: t.workspaceMembers.userId })
     await tx
       .insert(t.collections)
-      .values({ id: collectionId, workspaceId, parentCollectionId: null, slug: newSlug('co', 'default'), name: 'Default', isDefault: true, ...times })
+      .values({
+        id: collectionId,
+        workspaceId,
+        parentCollectionId: null,
+        slug: newSlug('co', 'default'),
+        name: 'Default',
+        isDefault: true,
+        ...times,
+      })
       .returning({ id: t.collections.id })
-    const label = { organisationId, workspaceId: null, scopeId: organisationId, description: null, colorCode: null, isUniversal: true, ...times }
+    const label = {
+      organisationId,
+      workspaceId: null,
+      scopeId: organisationId,
+      description: null,
+      colorCode: null,
+      isUniversal: true,
+      ...times,
+    }
     await tx
       .insert(t.labels)
       .values(UNIVERSAL_LABELS.map((name) => ({ ...label, id: Bun.randomUUIDv7(), name })))
@@ -89,5 +136,19 @@ export async function bootstrap(
     // Other nodes of the same database wait for it too.
     tx.changed('*', organisationId)
   })
-  return { organisation_id: organisationId, user_id: userId, workspace_id: workspaceId, workspace_slug: workspaceSlug, collection_id: collectionId, admin_key: adminKey }
+  markInitialised(gatehouse)
+  return {
+    organisation_id: organisationId,
+    user_id: userId,
+    workspace_id: workspaceId,
+    workspace_slug: workspaceSlug,
+    collection_id: collectionId,
+    admin_key: adminKey,
+  }
+}
+
+/** From now on a missing or empty database file is a loss, never a first start (FR-3). */
+function markInitialised({ config, dialect }: Gatehouse): void {
+  if (dialect === 'sqlite')
+    writeFileSync(join(config.data.dir, 'INITIALISED'), `${new Date().toISOString()}\n`, { mode: 0o600 })
 }

@@ -19,7 +19,14 @@ import { resolveCollection } from '../collections/store.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { listOf, readPage } from '../http/paging.ts'
 import { presentPartial, presentPartialSummary, presentPartialVersion } from './present.ts'
-import { createPartial, deletePartial, getPartial, getPartialVersion, makePartialDefault, updatePartial } from './service.ts'
+import {
+  createPartial,
+  deletePartial,
+  getPartial,
+  getPartialVersion,
+  makePartialDefault,
+  updatePartial,
+} from './service.ts'
 import { listPartials, listPartialVersions } from './store.ts'
 
 export const partialRoutes = (gatehouse: Gatehouse, requires: Requires) =>
@@ -34,7 +41,8 @@ export const partialRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       '',
       async ({ query, caller }) => {
         const workspaceId = await workspaceForList(gatehouse.read, caller, query.workspace_id)
-        const collection = query.collection_id && (await resolveCollection(gatehouse.read, caller, query.collection_id, undefined))
+        const collection =
+          query.collection_id && (await resolveCollection(gatehouse.read, caller, query.collection_id, undefined))
         const filter = { workspaceId, collectionId: collection ? collection.id : undefined, search: query.search }
         const { rows, total } = await listPartials(gatehouse.read, caller, filter, readPage(query))
         return listOf(rows.map(presentPartialSummary), total)
@@ -57,14 +65,19 @@ export const partialRoutes = (gatehouse: Gatehouse, requires: Requires) =>
         response: { 200: Partial, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
       },
     )
-    .put('/:partialId', (context) => updatePartial(gatehouse, actorOf(gatehouse, context), context.params.partialId, context.body), {
-      ...requires('prompts.update', 'Update a partial; new text becomes a new version', 'prompt_body_bytes'),
-      body: UpdatePartial,
-      response: { 200: PartialUpdated, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
-    })
+    .put(
+      '/:partialId',
+      (context) => updatePartial(gatehouse, actorOf(gatehouse, context), context.params.partialId, context.body),
+      {
+        ...requires('prompts.update', 'Update a partial; new text becomes a new version', 'prompt_body_bytes'),
+        body: UpdatePartial,
+        response: { 200: PartialUpdated, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    )
     .delete(
       '/:partialId',
-      (context) => deletePartial(gatehouse, actorOf(gatehouse, context), context.params.partialId, context.query.force === 'true'),
+      (context) =>
+        deletePartial(gatehouse, actorOf(gatehouse, context), context.params.partialId, context.query.force === 'true'),
       {
         ...requires('prompts.delete', 'Delete a partial that no published prompt uses'),
         query: DeletePartialQuery,
@@ -76,7 +89,10 @@ export const partialRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       async ({ params, caller }) => {
         const partial = await getPartial(gatehouse.read, caller, params.partialId)
         const versions = await listPartialVersions(gatehouse.read, partial.id)
-        return listOf(versions.map((version) => presentPartialVersion(partial, version)), versions.length)
+        return listOf(
+          versions.map((version) => presentPartialVersion(partial, version)),
+          versions.length,
+        )
       },
       {
         ...requires('prompts.read', 'List the versions of a partial'),
@@ -85,7 +101,8 @@ export const partialRoutes = (gatehouse: Gatehouse, requires: Requires) =>
     )
     .put(
       '/:partialId/makeDefault',
-      (context) => makePartialDefault(gatehouse, actorOf(gatehouse, context), context.params.partialId, context.body.version),
+      (context) =>
+        makePartialDefault(gatehouse, actorOf(gatehouse, context), context.params.partialId, context.body.version),
       {
         ...requires('prompts.publish', 'Publish a version of a partial'),
         body: MakeDefault,

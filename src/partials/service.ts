@@ -4,9 +4,15 @@ import type { Caller, KeyActor } from '../auth/caller.ts'
 import { resolveCollection } from '../collections/store.ts'
 import { conflict, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
-import { newSlug } from '../slug.ts'
+import { withNewSlug } from '../slug.ts'
 import { checkPartial } from '../templates/template.ts'
-import { findPartial, findPartialVersion, type PartialRow, promptsUsingPartial, takeNextPartialVersion } from './store.ts'
+import {
+  findPartial,
+  findPartialVersion,
+  type PartialRow,
+  promptsUsingPartial,
+  takeNextPartialVersion,
+} from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read'>
 
@@ -16,28 +22,40 @@ export async function createPartial({ audited, read }: Deps, actor: KeyActor, bo
   checkPartial(body.string)
   const id = Bun.randomUUIDv7()
   const versionId = Bun.randomUUIDv7()
-  const slug = newSlug('pp', body.name)
   const { workspaceId } = collection
   const details = { kind: 'partial', version: 1, template_bytes: Buffer.byteLength(body.string) }
-  await audited(actor, { action: 'prompts.create', workspaceId, resourceId: id, resourceName: body.name, details }, async (tx) => {
-    const { partials, partialVersions } = tx.tables
-    const row = {
-      id,
-      slug,
-      name: body.name,
-      workspaceId,
-      collectionId: collection.id,
-      status: 'active',
-      defaultVersion: 1,
-      latestVersion: 1,
-      createdAt: tx.now,
-      lastUpdatedAt: tx.now,
-    }
-    const version = { id: versionId, partialId: id, number: 1, template: body.string, description: body.version_description ?? null }
-    await tx.insert(partials).values(row).returning({ id: partials.id })
-    await tx.insert(partialVersions).values({ ...version, createdAt: tx.now }).returning({ id: partialVersions.id })
-    tx.changed('partial', id)
-  })
+  const event = { action: 'prompts.create', workspaceId, resourceId: id, resourceName: body.name, details }
+  const write = (slug: string) =>
+    audited(actor, event, async (tx) => {
+      const { partials, partialVersions } = tx.tables
+      const row = {
+        id,
+        slug,
+        name: body.name,
+        workspaceId,
+        collectionId: collection.id,
+        status: 'active',
+        defaultVersion: 1,
+        latestVersion: 1,
+        createdAt: tx.now,
+        lastUpdatedAt: tx.now,
+      }
+      const version = {
+        id: versionId,
+        partialId: id,
+        number: 1,
+        template: body.string,
+        description: body.version_description ?? null,
+      }
+      await tx.insert(partials).values(row).returning({ id: partials.id })
+      await tx
+        .insert(partialVersions)
+        .values({ ...version, createdAt: tx.now })
+        .returning({ id: partialVersions.id })
+      tx.changed('partial', id)
+      return slug
+    })
+  const slug = await withNewSlug('pp', body.name, 'partials_slug', write)
   return { id, slug, version_id: versionId }
 }
 
@@ -51,8 +69,12 @@ export async function updatePartial({ audited, read }: Deps, actor: KeyActor, id
   if (typeof text === 'string') checkPartial(text)
   const row = { ...(name && { name }), ...(status && { status }) }
   const { partials, partialVersions } = read.tables
-  const versionId = await audited(actor, event('prompts.update', partial), async (tx) => {
-    const [updated] = await tx.update(partials).set({ ...row, lastUpdatedAt: tx.now }).where(eq(partials.id, partial.id)).returning()
+  const versionId = await audited(actor, eventOf('prompts.update', partial), async (tx) => {
+    const [updated] = await tx
+      .update(partials)
+      .set({ ...row, lastUpdatedAt: tx.now })
+      .where(eq(partials.id, partial.id))
+      .returning()
     if (updated === undefined) throw notFound('partial')
     tx.event.details = { kind: 'partial', before: { name: partial.name, status: partial.status }, after: row }
     tx.changed('partial', partial.id)
@@ -60,12 +82,23 @@ export async function updatePartial({ audited, read }: Deps, actor: KeyActor, id
       const latest = await findPartialVersion(tx, partial.id, updated.latestVersion)
       if (latest === undefined) throw notFound('partial')
       if (description !== null)
-        await tx.update(partialVersions).set({ description }).where(eq(partialVersions.id, latest.id)).returning({ id: partialVersions.id })
+        await tx
+          .update(partialVersions)
+          .set({ description })
+          .where(eq(partialVersions.id, latest.id))
+          .returning({ id: partialVersions.id })
       return latest.id
     }
     const number = await takeNextPartialVersion(tx, partial.id)
     if (number === undefined) throw notFound('partial')
-    const version = { id: Bun.randomUUIDv7(), partialId: partial.id, number, template: text, description, createdAt: tx.now }
+    const version = {
+      id: Bun.randomUUIDv7(),
+      partialId: partial.id,
+      number,
+      template: text,
+      description,
+      createdAt: tx.now,
+    }
     await tx.insert(partialVersions).values(version).returning({ id: partialVersions.id })
     Object.assign(tx.event.details, { version: number, template_bytes: Buffer.byteLength(text) })
     return version.id
@@ -74,10 +107,15 @@ export async function updatePartial({ audited, read }: Deps, actor: KeyActor, id
 }
 
 /** Publishes a version: the one that `{{>slug}}` means. */
-export async function makePartialDefault({ audited, read }: Deps, actor: KeyActor, idOrSlug: string, number: number): Promise<Record<string, never>> {
+export async function makePartialDefault(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  idOrSlug: string,
+  number: number,
+): Promise<Record<string, never>> {
   const partial = await getPartial(read, actor.caller, idOrSlug)
   const { partials } = read.tables
-  await audited(actor, event('prompts.publish', partial), async (tx) => {
+  await audited(actor, eventOf('prompts.publish', partial), async (tx) => {
     if ((await findPartialVersion(tx, partial.id, number)) === undefined) throw notFound('partial version')
     const values = { defaultVersion: number, lastUpdatedAt: tx.now }
     await tx.update(partials).set(values).where(eq(partials.id, partial.id)).returning({ id: partials.id })
@@ -88,13 +126,20 @@ export async function makePartialDefault({ audited, read }: Deps, actor: KeyActo
 }
 
 /** @throws GatehouseError `conflict` that lists the prompts whose default or labelled version uses it, unless forced */
-export async function deletePartial({ audited, read }: Deps, actor: KeyActor, idOrSlug: string, force: boolean): Promise<Record<string, never>> {
+export async function deletePartial(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  idOrSlug: string,
+  force: boolean,
+): Promise<Record<string, never>> {
   const partial = await getPartial(read, actor.caller, idOrSlug)
   const { partials } = read.tables
-  await audited(actor, event('prompts.delete', partial), async (tx) => {
+  await audited(actor, eventOf('prompts.delete', partial), async (tx) => {
     const users = await promptsUsingPartial(tx, partial)
     if (users.length > 0 && !force)
-      throw conflict(`the partial is used by the prompts ${users.join(', ')}; change them first, or delete with ?force=true`)
+      throw conflict(
+        `the partial is used by the prompts ${users.join(', ')}; change them first, or delete with ?force=true`,
+      )
     const rows = await tx.delete(partials).where(eq(partials.id, partial.id)).returning({ id: partials.id })
     if (rows.length === 0) throw notFound('partial')
     tx.event.details = { kind: 'partial', ...(users.length > 0 && { forced_although_used_by: users }) }
@@ -112,13 +157,14 @@ export async function getPartial(read: Gatehouse['read'], caller: Caller, idOrSl
 
 /** @param selector a number, `latest` or `default` */
 export async function getPartialVersion(read: Gatehouse['read'], partial: PartialRow, selector: string) {
-  const number = selector === 'default' ? partial.defaultVersion : selector === 'latest' ? partial.latestVersion : Number(selector)
+  const number =
+    selector === 'default' ? partial.defaultVersion : selector === 'latest' ? partial.latestVersion : Number(selector)
   const version = await findPartialVersion(read, partial.id, number)
   if (version === undefined) throw notFound('partial version')
   return version
 }
 
-const event = (action: string, { workspaceId, id, name }: PartialRow) => ({
+const eventOf = (action: string, { workspaceId, id, name }: PartialRow) => ({
   action,
   workspaceId,
   resourceId: id,

@@ -35,20 +35,41 @@ export async function listPartials(
     filter.search === undefined ? undefined : nameContains(t.name, filter.search),
   )
   const ofWorkspace = eq(workspaces.id, t.workspaceId)
-  const rows = db.select({ partial: t }).from(t).innerJoin(workspaces, ofWorkspace).where(where).orderBy(desc(t.lastUpdatedAt), desc(t.id))
-  const found = await paged(rows, db.select({ n: count() }).from(t).innerJoin(workspaces, ofWorkspace).where(where), page)
+  const rows = db
+    .select({ partial: t })
+    .from(t)
+    .innerJoin(workspaces, ofWorkspace)
+    .where(where)
+    .orderBy(desc(t.lastUpdatedAt), desc(t.id))
+  const found = await paged(
+    rows,
+    db.select({ n: count() }).from(t).innerJoin(workspaces, ofWorkspace).where(where),
+    page,
+  )
   return { rows: found.rows.map((row) => row.partial), total: found.total }
 }
 
-export async function findPartialVersion(db: Reader, partialId: string, number: number): Promise<PartialVersionRow | undefined> {
+export async function findPartialVersion(
+  db: Reader,
+  partialId: string,
+  number: number,
+): Promise<PartialVersionRow | undefined> {
   const { partialVersions: t } = db.tables
-  const [row] = await db.select().from(t).where(and(eq(t.partialId, partialId), eq(t.number, number))).limit(1)
+  const [row] = await db
+    .select()
+    .from(t)
+    .where(and(eq(t.partialId, partialId), eq(t.number, number)))
+    .limit(1)
   return row
 }
 
 /** Newest first. */
 export const listPartialVersions = (db: Reader, partialId: string): PromiseLike<PartialVersionRow[]> =>
-  db.select().from(db.tables.partialVersions).where(eq(db.tables.partialVersions.partialId, partialId)).orderBy(desc(db.tables.partialVersions.number))
+  db
+    .select()
+    .from(db.tables.partialVersions)
+    .where(eq(db.tables.partialVersions.partialId, partialId))
+    .orderBy(desc(db.tables.partialVersions.number))
 
 /** Takes the next version number and makes other writers of this partial wait; undefined when it was deleted meanwhile. */
 export async function takeNextPartialVersion(tx: Tx, partialId: string): Promise<number | undefined> {

@@ -2,7 +2,7 @@ import type { TObject } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { invalid, invalidField } from '../errors.ts'
 import { complaints, shown } from '../http/complaints.ts'
-import { isRawJson } from '../json-literals.ts'
+import { isRawJson } from '../json.ts'
 import { CONTRACTS, type CompletionKind, FOREIGN_FIELDS, foreignMessage } from './completion-fields.ts'
 import { type ModelTable, modelFacts } from './models.ts'
 

@@ -82,7 +82,8 @@ function coerceParameters(
   return { ...parameters, ...checkSavedParameters(kind, hyperparameters), ...defaults }
 }
 
-const modelIn = (parameters: Record<string, unknown>): string => (typeof parameters['model'] === 'string' ? parameters['model'] : '')
+const modelIn = (parameters: Record<string, unknown>): string =>
+  typeof parameters['model'] === 'string' ? parameters['model'] : ''
 
 const textOf = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
 

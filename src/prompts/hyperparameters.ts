@@ -1,7 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { invalid, invalidField } from '../errors.ts'
 import { complaints } from '../http/complaints.ts'
-import { isRawJson, rawJson } from '../json-literals.ts'
+import { isRawJson, rawJson } from '../json.ts'
 import {
   CONTRACTS,
   type CompletionKind,

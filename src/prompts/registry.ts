@@ -101,7 +101,8 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     if (selector === 'latest') return located(prompt, prompt.latestVersion, null)
     // A number is always a version, a name always a label: the two never meet (lessons C6).
     if (/^\d+$/.test(selector)) return located(prompt, Number(selector), null)
-    const labelId = labels.get(`${prompt.workspaceId}:${selector}`) ?? labels.get(`${prompt.organisationId}:${selector}`)
+    const labelId =
+      labels.get(`${prompt.workspaceId}:${selector}`) ?? labels.get(`${prompt.organisationId}:${selector}`)
     const number = labelId === undefined ? undefined : prompt.labels.get(labelId)
     return number === undefined ? undefined : located(prompt, number, selector)
   }
@@ -115,7 +116,12 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
 
   function compiled(prompt: LivePrompt, version: LiveVersion): ReadyVersion {
     if (version.ready !== undefined) return version.ready
-    const template = compileTemplate(version.template, version.isRaw, version.templateType, findPartial(prompt.workspaceId))
+    const template = compileTemplate(
+      version.template,
+      version.isRaw,
+      version.templateType,
+      findPartial(prompt.workspaceId),
+    )
     const saved = {
       model: version.model,
       functions: parseNullable(version.functions),
@@ -127,7 +133,8 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
       template,
       prepared: prepareVersion(version.templateType, saved, template.variableNames),
       mayHoldBigIntegers: mayHoldBigInteger(version.parameters),
-      strictVariables: (JSON.parse(version.templateMetadata) as { strict_variables?: unknown }).strict_variables === true,
+      strictVariables:
+        (JSON.parse(version.templateMetadata) as { strict_variables?: unknown }).strict_variables === true,
     }
     ready.add(version)
     for (const oldest of ready) {
@@ -181,10 +188,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
       .from(t.prompts)
       .innerJoin(t.workspaces, eq(t.workspaces.id, t.prompts.workspaceId))
   const selectLiveVersions = () =>
-    read
-      .select(versionColumns)
-      .from(t.promptVersions)
-      .innerJoin(t.prompts, eq(t.prompts.id, t.promptVersions.promptId))
+    read.select(versionColumns).from(t.promptVersions).innerJoin(t.prompts, eq(t.prompts.id, t.promptVersions.promptId))
   const isShown = or(
     eq(t.promptVersions.number, t.prompts.defaultVersion),
     eq(t.promptVersions.number, t.prompts.latestVersion),
@@ -224,7 +228,11 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     partials.set(slug, partial)
   }
 
-  const toPartialVersion = (row: typeof t.partialVersions.$inferSelect) => ({ id: row.id, number: row.number, text: row.template })
+  const toPartialVersion = (row: typeof t.partialVersions.$inferSelect) => ({
+    id: row.id,
+    number: row.number,
+    text: row.template,
+  })
 
   function putLabel(row: typeof t.labels.$inferSelect): void {
     labels.set(`${row.scopeId}:${row.name}`, row.id)
@@ -299,7 +307,9 @@ const NO_LABELS: ReadonlyMap<string, number> = new Map()
 
 const parseNullable = (text: string | null): unknown => (text === null ? null : parseStored(text))
 
-function toLiveVersion(row: Omit<LiveVersion, 'ready' | 'templateType'> & { templateType: string; promptId: string }): LiveVersion {
+function toLiveVersion(
+  row: Omit<LiveVersion, 'ready' | 'templateType'> & { templateType: string; promptId: string },
+): LiveVersion {
   const { promptId: _, templateType, ...rest } = row
   return { ...rest, templateType: templateType as TemplateKind, ready: undefined }
 }

@@ -35,7 +35,8 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
 
   const render = (context: RenderContext): Response | Promise<Response> => {
     const { body, params, call, caller, request } = context
-    if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidField('', 'the body must be a JSON object')
+    if (typeof body !== 'object' || body === null || Array.isArray(body))
+      throw invalidField('', 'the body must be a JSON object')
     // Most requests have no query: only then is Elysia's parsed one worth asking for.
     const query = request.url.includes('?') ? readQuery(request.url) : NO_QUERY
     const rendered = renderPrompt(gatehouse, caller, params.promptId, {
@@ -52,7 +53,14 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
   const documented = {
     ...guard,
     detail: { ...guard.detail, 'x-contract': { body: RenderRequest, query: RenderQuery, response: RenderResponse } },
-    response: problems('invalid', 'unauthenticated', 'forbidden', 'not_found', 'payload_too_large', 'unsupported_media_type'),
+    response: problems(
+      'invalid',
+      'unauthenticated',
+      'forbidden',
+      'not_found',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
   }
   return new Elysia({ normalize: false })
     .decorate(guarded)

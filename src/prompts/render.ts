@@ -38,7 +38,12 @@ type Deps = Pick<Gatehouse, 'registry' | 'models' | 'config'>
  * @throws GatehouseError `not_found` for an unknown prompt, version, label or partial, also out of the caller's reach;
  *         `invalid`, `template_limit`
  */
-export function renderPrompt(deps: Deps, caller: Caller, reference: string, input: RenderInput): Rendered | Promise<Rendered> {
+export function renderPrompt(
+  deps: Deps,
+  caller: Caller,
+  reference: string,
+  input: RenderInput,
+): Rendered | Promise<Rendered> {
   const found = getFound(deps.registry, reference)
   if (!reaches(caller, found.prompt)) throw notFound(reference.includes('@') ? 'prompt, version or label' : 'prompt')
   if (found.version !== undefined) return renderVersion(deps, found, found.version, input)
@@ -48,7 +53,12 @@ export function renderPrompt(deps: Deps, caller: Caller, reference: string, inpu
   })
 }
 
-function renderVersion({ registry, models, config }: Deps, found: Found, version: LiveVersion, input: RenderInput): Rendered {
+function renderVersion(
+  { registry, models, config }: Deps,
+  found: Found,
+  version: LiveVersion,
+  input: RenderInput,
+): Rendered {
   const { body } = input
   const variables = readVariables(body)
   const ready = registry.compiled(found.prompt, version)
@@ -61,7 +71,12 @@ function renderVersion({ registry, models, config }: Deps, found: Found, version
   const strictHeader = config.render.strict_compliance_headers[0] ?? ''
   const provider = version.virtualKey
   checkCompletion(prepared.kind, data, {
-    strictOpenAiCompliance: strictCompliance(body, input.complianceHeader, strictHeader, config.render.strict_openai_compliance),
+    strictOpenAiCompliance: strictCompliance(
+      body,
+      input.complianceHeader,
+      strictHeader,
+      config.render.strict_openai_compliance,
+    ),
     strictHeader,
     models,
     provider,
@@ -81,7 +96,11 @@ function renderVersion({ registry, models, config }: Deps, found: Found, version
             version_id: version.id,
             version: version.number,
             label: found.label,
-            partials: template.partials.map((partial) => ({ slug: partial.slug, version: partial.version, version_id: partial.versionId })),
+            partials: template.partials.map((partial) => ({
+              slug: partial.slug,
+              version: partial.version,
+              version_id: partial.versionId,
+            })),
             used_variables: [...lookups.used],
             missing_variables: [...lookups.missing],
             unused_variables: Object.keys(variables).filter((name) => !template.variableNames.has(name)),
@@ -101,5 +120,10 @@ function readVariables(body: Record<string, unknown>): Record<string, unknown> {
 }
 
 function missingVariables(names: ReadonlySet<string>) {
-  return invalid([...names].map((name) => ({ path: `variables.${name}`, message: 'is missing and strict variables are on; send it, or save a default' })))
+  return invalid(
+    [...names].map((name) => ({
+      path: `variables.${name}`,
+      message: 'is missing and strict variables are on; send it, or save a default',
+    })),
+  )
 }

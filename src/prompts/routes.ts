@@ -21,7 +21,15 @@ import { notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { listOf, readPage } from '../http/paging.ts'
 import { presentPrompt, presentPromptSummary, presentVersion } from './present.ts'
-import { createPrompt, deletePrompt, getPrompt, getPromptVersion, labelVersion, makeDefault, updatePrompt } from './service.ts'
+import {
+  createPrompt,
+  deletePrompt,
+  getPrompt,
+  getPromptVersion,
+  labelVersion,
+  makeDefault,
+  updatePrompt,
+} from './service.ts'
 import { findVersionById, listPrompts, listVersionLabels, listVersions } from './store.ts'
 
 export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
@@ -36,10 +44,14 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       '',
       async ({ query, caller }) => {
         const workspaceId = await workspaceForList(gatehouse.read, caller, query.workspace_id)
-        const collection = query.collection_id && (await resolveCollection(gatehouse.read, caller, query.collection_id, undefined))
+        const collection =
+          query.collection_id && (await resolveCollection(gatehouse.read, caller, query.collection_id, undefined))
         const filter = { workspaceId, collectionId: collection ? collection.id : undefined, search: query.search }
         const { rows, total } = await listPrompts(gatehouse.read, caller, filter, readPage(query))
-        return listOf(rows.map((row) => presentPromptSummary(row.prompt, row.model)), total)
+        return listOf(
+          rows.map((row) => presentPromptSummary(row.prompt, row.model)),
+          total,
+        )
       },
       {
         ...requires('prompts.list', 'List prompts, newest change first'),
@@ -59,11 +71,15 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
         response: { 200: Prompt, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
       },
     )
-    .put('/:promptId', (context) => updatePrompt(gatehouse, actorOf(gatehouse, context), context.params.promptId, context.body), {
-      ...requires('prompts.update', 'Rename or move a prompt, or add a version', 'prompt_body_bytes'),
-      body: UpdatePrompt,
-      response: { 200: PromptUpdated, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
-    })
+    .put(
+      '/:promptId',
+      (context) => updatePrompt(gatehouse, actorOf(gatehouse, context), context.params.promptId, context.body),
+      {
+        ...requires('prompts.update', 'Rename or move a prompt, or add a version', 'prompt_body_bytes'),
+        body: UpdatePrompt,
+        response: { 200: PromptUpdated, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    )
     .delete('/:promptId', (context) => deletePrompt(gatehouse, actorOf(gatehouse, context), context.params.promptId), {
       ...requires('prompts.delete', 'Delete a prompt and all its versions'),
       response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
@@ -73,7 +89,10 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
       async ({ params, caller }) => {
         const prompt = await getPrompt(gatehouse.read, caller, params.promptId)
         const versions = await listVersions(gatehouse.read, prompt.id)
-        return listOf(versions.map(({ version, labelId }) => presentVersion(prompt, version, labelId)), versions.length)
+        return listOf(
+          versions.map(({ version, labelId }) => presentVersion(prompt, version, labelId)),
+          versions.length,
+        )
       },
       {
         ...requires('prompts.read', 'List the versions of a prompt, newest first'),

@@ -5,9 +5,19 @@ import { resolveCollection } from '../collections/store.ts'
 import type { Tx } from '../db/database.ts'
 import { invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
-import { newSlug } from '../slug.ts'
+import { withNewSlug } from '../slug.ts'
 import { bodyOf, draftVersion, type VersionContent } from './draft.ts'
-import { findPrompt, findVersion, findVersionById, findVersionByLabel, insertVersion, type PromptRow, takeNextVersion, updatePromptRow, type VersionRow } from './store.ts'
+import {
+  findPrompt,
+  findVersion,
+  findVersionById,
+  findVersionByLabel,
+  insertVersion,
+  type PromptRow,
+  takeNextVersion,
+  updatePromptRow,
+  type VersionRow,
+} from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read' | 'registry'>
 
@@ -17,29 +27,48 @@ export async function createPrompt({ audited, read, registry }: Deps, actor: Key
   const draft = draftVersion(body, registry.findPartial(collection.workspaceId))
   const id = Bun.randomUUIDv7()
   const versionId = Bun.randomUUIDv7()
-  const slug = newSlug('pp', body.name)
-  const what = { action: 'prompts.create', workspaceId: collection.workspaceId, resourceId: id, resourceName: body.name }
-  await audited(actor, { ...what, details: describe(draft.content, 1) }, async (tx) => {
-    const prompt = {
-      id,
-      slug,
-      name: body.name,
-      workspaceId: collection.workspaceId,
-      collectionId: collection.id,
-      defaultVersion: 1,
-      latestVersion: 1,
-      createdAt: tx.now,
-      lastUpdatedAt: tx.now,
-    }
-    await tx.insert(tx.tables.prompts).values(prompt).returning({ id: tx.tables.prompts.id })
-    await insertVersion(tx, { id: versionId, promptId: id, number: 1, createdAt: tx.now, ...draft.content }, draft.partialSlugs)
-    tx.changed('prompt', id)
-  })
+  const what = {
+    action: 'prompts.create',
+    workspaceId: collection.workspaceId,
+    resourceId: id,
+    resourceName: body.name,
+  }
+  const event = { ...what, details: describe(draft.content, 1) }
+  const write = (slug: string) =>
+    audited(actor, event, async (tx) => {
+      const prompt = {
+        id,
+        slug,
+        name: body.name,
+        workspaceId: collection.workspaceId,
+        collectionId: collection.id,
+        defaultVersion: 1,
+        latestVersion: 1,
+        createdAt: tx.now,
+        lastUpdatedAt: tx.now,
+      }
+      await tx.insert(tx.tables.prompts).values(prompt).returning({ id: tx.tables.prompts.id })
+      await insertVersion(
+        tx,
+        { id: versionId, promptId: id, number: 1, createdAt: tx.now, ...draft.content },
+        draft.partialSlugs,
+      )
+      tx.changed('prompt', id)
+      return slug
+    })
+  const slug = await withNewSlug('pp', body.name, 'prompts_slug', write)
   return { id, slug, version_id: versionId, object: 'prompt' as const }
 }
 
 /** Fields that change a prompt without making a version (file 01, PUT). */
-const METADATA_FIELDS: readonly string[] = ['name', 'collection_id', 'version_description', 'virtual_key', 'workspace_id', 'patch']
+const METADATA_FIELDS: readonly string[] = [
+  'name',
+  'collection_id',
+  'version_description',
+  'virtual_key',
+  'workspace_id',
+  'patch',
+]
 
 /**
  * Updates a prompt: metadata only, a whole new version, or a patched one. A new version is not the default until
@@ -47,9 +76,12 @@ const METADATA_FIELDS: readonly string[] = ['name', 'collection_id', 'version_de
  */
 export async function updatePrompt(gatehouse: Deps, actor: KeyActor, reference: string, body: UpdatePrompt) {
   const prompt = await getPrompt(gatehouse.read, actor.caller, plainReference(reference))
-  const sent = Object.entries(body).filter(([, value]) => value !== null).map(([name]) => name)
+  const sent = Object.entries(body)
+    .filter(([, value]) => value !== null)
+    .map(([name]) => name)
   const changes = sent.filter((name) => name !== 'patch' && name !== 'workspace_id')
-  if (changes.length === 0) throw invalidField('', 'nothing to update: send name, collection_id, or string with parameters and model')
+  if (changes.length === 0)
+    throw invalidField('', 'nothing to update: send name, collection_id, or string with parameters and model')
   const collection = body.collection_id
     ? await resolveCollection(gatehouse.read, actor.caller, body.collection_id, body.workspace_id)
     : undefined
@@ -65,7 +97,13 @@ export async function updatePrompt(gatehouse: Deps, actor: KeyActor, reference: 
 
 type PromptValues = Parameters<typeof updatePromptRow>[2]
 
-async function updateMetadata({ audited }: Deps, actor: KeyActor, prompt: PromptRow, row: PromptValues, body: UpdatePrompt): Promise<string> {
+async function updateMetadata(
+  { audited }: Deps,
+  actor: KeyActor,
+  prompt: PromptRow,
+  row: PromptValues,
+  body: UpdatePrompt,
+): Promise<string> {
   return audited(actor, promptEvent('prompts.update', prompt), async (tx) => {
     if (!(await updatePromptRow(tx, prompt.id, row))) throw notFound('prompt')
     const latest = await latestVersion(tx, prompt.id)
@@ -75,14 +113,24 @@ async function updateMetadata({ audited }: Deps, actor: KeyActor, prompt: Prompt
       ...(typeof body.virtual_key === 'string' && { virtualKey: body.virtual_key }),
     }
     if (Object.keys(version).length > 0)
-      await tx.update(promptVersions).set(version).where(eq(promptVersions.id, latest.id)).returning({ id: promptVersions.id })
+      await tx
+        .update(promptVersions)
+        .set(version)
+        .where(eq(promptVersions.id, latest.id))
+        .returning({ id: promptVersions.id })
     tx.event.details = changesOf({ ...prompt, ...latest }, { ...row, ...version })
     tx.changed('prompt', prompt.id)
     return latest.id
   })
 }
 
-async function addVersion({ audited, registry }: Deps, actor: KeyActor, prompt: PromptRow, row: PromptValues, body: UpdatePrompt): Promise<string> {
+async function addVersion(
+  { audited, registry }: Deps,
+  actor: KeyActor,
+  prompt: PromptRow,
+  row: PromptValues,
+  body: UpdatePrompt,
+): Promise<string> {
   if (body.patch !== true) requireWholeVersion(body)
   const findPartial = registry.findPartial(prompt.workspaceId)
   const drafted = body.patch === true ? undefined : draftVersion(body, findPartial)
@@ -90,9 +138,15 @@ async function addVersion({ audited, registry }: Deps, actor: KeyActor, prompt: 
     const number = await takeNextVersion(tx, prompt.id)
     if (number === undefined) throw notFound('prompt')
     // A patch builds on the latest version as it is now that no other writer can add one.
-    const draft = drafted ?? draftVersion({ ...bodyOf(await getVersion(tx, prompt.id, number - 1)), ...withoutNulls(body) }, findPartial)
+    const draft =
+      drafted ??
+      draftVersion({ ...bodyOf(await getVersion(tx, prompt.id, number - 1)), ...withoutNulls(body) }, findPartial)
     const id = Bun.randomUUIDv7()
-    await insertVersion(tx, { id, promptId: prompt.id, number, createdAt: tx.now, ...draft.content }, draft.partialSlugs)
+    await insertVersion(
+      tx,
+      { id, promptId: prompt.id, number, createdAt: tx.now, ...draft.content },
+      draft.partialSlugs,
+    )
     if (Object.keys(row).length > 0) await updatePromptRow(tx, prompt.id, row)
     tx.event.details = { ...changesOf(prompt, row), ...describe(draft.content, number) }
     tx.changed('prompt', prompt.id)
@@ -104,10 +158,17 @@ async function addVersion({ audited, registry }: Deps, actor: KeyActor, prompt: 
 function requireWholeVersion(body: UpdatePrompt): void {
   for (const name of ['string', 'parameters', 'model'] as const)
     if (body[name] === undefined || body[name] === null)
-      throw invalidField(name, 'string, parameters and model come together; send all three, or patch: true to keep what you leave out')
+      throw invalidField(
+        name,
+        'string, parameters and model come together; send all three, or patch: true to keep what you leave out',
+      )
 }
 
-export async function deletePrompt({ audited, read }: Deps, actor: KeyActor, reference: string): Promise<Record<string, never>> {
+export async function deletePrompt(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  reference: string,
+): Promise<Record<string, never>> {
   const prompt = await getPrompt(read, actor.caller, plainReference(reference))
   await audited(actor, promptEvent('prompts.delete', prompt), async (tx) => {
     const { prompts } = tx.tables
@@ -119,7 +180,12 @@ export async function deletePrompt({ audited, read }: Deps, actor: KeyActor, ref
 }
 
 /** Publishes a version: the one that a reference without suffix means. */
-export async function makeDefault({ audited, read }: Deps, actor: KeyActor, reference: string, number: number): Promise<Record<string, never>> {
+export async function makeDefault(
+  { audited, read }: Deps,
+  actor: KeyActor,
+  reference: string,
+  number: number,
+): Promise<Record<string, never>> {
   const prompt = await getPrompt(read, actor.caller, plainReference(reference))
   await audited(actor, promptEvent('prompts.publish', prompt), async (tx) => {
     await getVersion(tx, prompt.id, number)
@@ -144,14 +210,23 @@ export async function labelVersion(
     const version = await findVersionById(tx, prompt.id, versionId)
     if (version === undefined) throw notFound('prompt version')
     if (labelId === null) {
-      await tx.delete(t).where(and(eq(t.promptId, prompt.id), eq(t.versionId, versionId))).returning({ labelId: t.labelId })
+      await tx
+        .delete(t)
+        .where(and(eq(t.promptId, prompt.id), eq(t.versionId, versionId)))
+        .returning({ labelId: t.labelId })
     } else {
       const [label] = await tx.select().from(labels).where(eq(labels.id, labelId)).limit(1)
-      const isUsable = label !== undefined && label.organisationId === actor.caller.organisationId &&
+      const isUsable =
+        label !== undefined &&
+        label.organisationId === actor.caller.organisationId &&
         (label.workspaceId === null || label.workspaceId === prompt.workspaceId)
       if (!isUsable) throw invalidField('label_id', 'is unknown in the workspace of this prompt')
       const moved = { versionId, assignedAt: tx.now }
-      await tx.insert(t).values({ promptId: prompt.id, labelId, ...moved }).onConflictDoUpdate({ target: [t.promptId, t.labelId], set: moved }).returning({ labelId: t.labelId })
+      await tx
+        .insert(t)
+        .values({ promptId: prompt.id, labelId, ...moved })
+        .onConflictDoUpdate({ target: [t.promptId, t.labelId], set: moved })
+        .returning({ labelId: t.labelId })
     }
     tx.event.details = { version: version.number, label_id: labelId }
     tx.changed('prompt', prompt.id)
@@ -169,7 +244,8 @@ export async function getPrompt(read: Gatehouse['read'], caller: Caller, idOrSlu
 /** The prompt and version that a path means: suffix `@N`, `@latest`, `@default`, `@label`, or the query's `version`. */
 export async function getPromptVersion(read: Gatehouse['read'], caller: Caller, reference: string, selector?: string) {
   const at = reference.indexOf('@')
-  if (at !== -1 && selector !== undefined) throw invalidField('version', 'the path names a version already; send one of the two')
+  if (at !== -1 && selector !== undefined)
+    throw invalidField('version', 'the path names a version already; send one of the two')
   const prompt = await getPrompt(read, caller, at === -1 ? reference : reference.slice(0, at))
   const chosen = at === -1 ? (selector ?? 'default') : reference.slice(at + 1)
   const version = await selectVersion(read, prompt, chosen)
@@ -186,7 +262,8 @@ function selectVersion(read: Gatehouse['read'], prompt: PromptRow, selector: str
 
 /** Writes go to the prompt, never to one of its versions by suffix. */
 function plainReference(reference: string): string {
-  if (reference.includes('@')) throw invalidField('promptId', 'must be an id or slug without @ here: versions do not change')
+  if (reference.includes('@'))
+    throw invalidField('promptId', 'must be an id or slug without @ here: versions do not change')
   return reference
 }
 
@@ -198,7 +275,11 @@ async function getVersion(db: Tx, promptId: string, number: number): Promise<Ver
 
 async function latestVersion(tx: Tx, promptId: string): Promise<VersionRow> {
   const { prompts } = tx.tables
-  const [row] = await tx.select({ number: prompts.latestVersion }).from(prompts).where(eq(prompts.id, promptId)).limit(1)
+  const [row] = await tx
+    .select({ number: prompts.latestVersion })
+    .from(prompts)
+    .where(eq(prompts.id, promptId))
+    .limit(1)
   return getVersion(tx, promptId, row?.number ?? 0)
 }
 

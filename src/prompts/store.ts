@@ -1,8 +1,8 @@
 import { type AnyColumn, and, asc, count, desc, eq, type SQL, sql } from 'drizzle-orm'
-import type { Caller } from '../auth/caller.ts'
-import { type Page, paged } from '../http/paging.ts'
-import type { Reader, Tx } from '../db/database.ts'
 import type { Tables } from '../../schema/db/tables.ts'
+import type { Caller } from '../auth/caller.ts'
+import type { Reader, Tx } from '../db/database.ts'
+import { type Page, paged } from '../http/paging.ts'
 
 export type PromptRow = Tables['prompts']['$inferSelect']
 export type VersionRow = Tables['promptVersions']['$inferSelect']
@@ -33,12 +33,14 @@ export function withinReach(workspaces: Tables['workspaces'], caller: Caller): S
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Slugs end in six hex digits after a prefix, so none has the shape of a UUID: one index look-up is enough. */
-export const isIdOrSlug = (table: Tables['prompts'] | Tables['partials'] | Tables['collections'], idOrSlug: string): SQL =>
-  UUID.test(idOrSlug) ? eq(table.id, idOrSlug) : eq(table.slug, idOrSlug)
+export const isIdOrSlug = (
+  table: Tables['prompts'] | Tables['partials'] | Tables['collections'],
+  idOrSlug: string,
+): SQL => (UUID.test(idOrSlug) ? eq(table.id, idOrSlug) : eq(table.slug, idOrSlug))
 
-/** `%` and `_` of the text stand for themselves. */
+/** Upper and lower case of ASCII letters are one, which both dialects do alike; `%` and `_` stand for themselves. */
 export const nameContains = (name: AnyColumn, text: string): SQL =>
-  sql`lower(${name}) like ${'%' + text.toLowerCase().replace(/[\\%_]/g, '\\$&') + '%'} escape '\\'`
+  sql`lower(${name}) like ${'%' + text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).replace(/[\\%_]/g, '\\$&') + '%'} escape '\\'`
 
 export interface PromptFilter {
   workspaceId: string | undefined
@@ -60,7 +62,10 @@ export async function listPrompts(db: Reader, caller: Caller, filter: PromptFilt
     .select({ prompt: prompts, model: promptVersions.model })
     .from(prompts)
     .innerJoin(workspaces, ofWorkspace)
-    .innerJoin(promptVersions, and(eq(promptVersions.promptId, prompts.id), eq(promptVersions.number, prompts.defaultVersion)))
+    .innerJoin(
+      promptVersions,
+      and(eq(promptVersions.promptId, prompts.id), eq(promptVersions.number, prompts.defaultVersion)),
+    )
     .where(where)
     .orderBy(desc(prompts.lastUpdatedAt), desc(prompts.id))
   const total = db.select({ n: count() }).from(prompts).innerJoin(workspaces, ofWorkspace).where(where)
@@ -69,13 +74,21 @@ export async function listPrompts(db: Reader, caller: Caller, filter: PromptFilt
 
 export async function findVersion(db: Reader, promptId: string, number: number): Promise<VersionRow | undefined> {
   const { promptVersions: t } = db.tables
-  const [row] = await db.select().from(t).where(and(eq(t.promptId, promptId), eq(t.number, number))).limit(1)
+  const [row] = await db
+    .select()
+    .from(t)
+    .where(and(eq(t.promptId, promptId), eq(t.number, number)))
+    .limit(1)
   return row
 }
 
 export async function findVersionById(db: Reader, promptId: string, id: string): Promise<VersionRow | undefined> {
   const { promptVersions: t } = db.tables
-  const [row] = await db.select().from(t).where(and(eq(t.promptId, promptId), eq(t.id, id))).limit(1)
+  const [row] = await db
+    .select()
+    .from(t)
+    .where(and(eq(t.promptId, promptId), eq(t.id, id)))
+    .limit(1)
   return row
 }
 
@@ -93,13 +106,19 @@ export async function findVersionByLabel(db: Reader, promptId: string, label: st
 }
 
 /** Newest first, each with the label that it got first. */
-export async function listVersions(db: Reader, promptId: string): Promise<{ version: VersionRow; labelId: string | undefined }[]> {
+export async function listVersions(
+  db: Reader,
+  promptId: string,
+): Promise<{ version: VersionRow; labelId: string | undefined }[]> {
   const { promptVersions: t, promptLabels } = db.tables
   const [versions, assigned] = await Promise.all([
     db.select().from(t).where(eq(t.promptId, promptId)).orderBy(desc(t.number)),
     db.select().from(promptLabels).where(eq(promptLabels.promptId, promptId)).orderBy(asc(promptLabels.assignedAt)),
   ])
-  return versions.map((version) => ({ version, labelId: assigned.find((label) => label.versionId === version.id)?.labelId }))
+  return versions.map((version) => ({
+    version,
+    labelId: assigned.find((label) => label.versionId === version.id)?.labelId,
+  }))
 }
 
 /** First assigned first. */

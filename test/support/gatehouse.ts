@@ -1,6 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { rmSync } from 'node:fs'
 import { createApp } from '../../src/app.ts'
 import { createInstallation, pathsBelow } from '../../src/cli/init.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -27,9 +26,18 @@ export interface TestGatehouse {
   /** the folder of configuration, master key and data */
   dir: string
   /** sends a request with the admin key, or with `key`; an object is sent as JSON, a string or bytes as they are */
-  call(method: string, path: string, body?: unknown, options?: { key?: string | null; headers?: Record<string, string> }): Promise<Answer>
+  call(
+    method: string,
+    path: string,
+    body?: unknown,
+    options?: { key?: string | null; headers?: Record<string, string> },
+  ): Promise<Answer>
   /** makes a key of any type through the API and answers the clear key */
-  newKey(form: 'organisation/service' | 'workspace/service' | 'workspace/user', scopes: string[], extra?: Record<string, unknown>): Promise<{ id: string; key: string }>
+  newKey(
+    form: 'organisation/service' | 'workspace/service' | 'workspace/user',
+    scopes: string[],
+    extra?: Record<string, unknown>,
+  ): Promise<{ id: string; key: string }>
   close(): Promise<void>
 }
 
@@ -46,7 +54,10 @@ export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite',
   const text = `${config}\n[data]\ndir = ${JSON.stringify(join(dir, 'data'))}\n[master_key]\nsource = "file:${paths.masterKey}"\n[database]\nurl = ${JSON.stringify(url ?? '')}\npoll_ms = 50\n`
   writeFileSync(paths.config, text)
   const log: string[] = []
-  const gatehouse = await openGatehouse(loadConfig({ path: paths.config, env: {} }), createLog({ level: 'debug', write: (line) => void log.push(line) }))
+  const gatehouse = await openGatehouse(
+    loadConfig({ path: paths.config, env: {} }),
+    createLog({ level: 'debug', write: (line) => void log.push(line) }),
+  )
   const made = await bootstrap(gatehouse, { organisation: 'Test', email: 'owner@example.com', uid: 0 })
   const app = createApp(gatehouse, { checkAnswers: true })
 
@@ -63,7 +74,12 @@ export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite',
     )
     const answered = await response.text()
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true
-    return { status: response.status, headers: response.headers, text: answered, body: isJson && answered !== '' ? JSON.parse(answered) : undefined }
+    return {
+      status: response.status,
+      headers: response.headers,
+      text: answered,
+      body: isJson && answered !== '' ? JSON.parse(answered) : undefined,
+    }
   }
 
   return {
