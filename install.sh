@@ -3,6 +3,8 @@
 # Everything happens in main, called on the last line: of a script cut short while downloading nothing runs (IN-1).
 set -eu
 
+# One group, read as a whole before any of it runs: of a name cut short between two functions the start would be run.
+{
 usage() {
   cat <<'USAGE'
 install.sh --try [--once]                         in a checkout: build, run with a sample prompt in a throw-away folder
@@ -232,5 +234,6 @@ say_next() {
     echo "  $bin/gatehouse serve --config $etc/config.toml"
   fi
 }
+} # end of the group
 
 main "$@"

@@ -14,19 +14,12 @@ export const Config = Type.Object(
         description: 'address to listen on; anything but loopback needs TLS or behind_proxy',
       }),
       port: Type.Integer({ default: 8787, minimum: 0, maximum: 65535, description: 'TCP port; 0 picks a free one' }),
-      public_url: Type.String({
-        default: '',
-        pattern: '^(https?://[^\\s/?#]+)?$',
-        expects: 'an origin such as https://gatehouse.example.com, without a path',
-        description: 'origin under which clients reach this server, such as https://gatehouse.example.com',
-      }),
       tls_cert_file: path('PEM file with the certificate chain; turns TLS on together with tls_key_file'),
       tls_key_file: path('PEM file with the private key, readable by the service user alone'),
       behind_proxy: Type.Boolean({
         default: false,
         description: 'a reverse proxy in front ends TLS; allows a non-loopback host without TLS',
       }),
-      trusted_proxies: list('addresses or CIDR blocks of the proxies whose X-Forwarded-For counts', []),
       hosts: list('values of the Host header that are answered; empty answers all', []),
       key_headers: list('request headers that may carry the API key', ['x-service-api-key', 'x-portkey-api-key'], 1),
       request_id_headers: list(
@@ -117,11 +110,9 @@ export const Config = Type.Object(
       ),
     }),
     limits: section({
-      template_bytes: bytes(524_288, 'one template text'),
       prompt_body_bytes: bytes(2_097_152, 'the body of a call that writes a prompt or a partial'),
       admin_body_bytes: bytes(262_144, 'the body of any other administrative call'),
       render_body_bytes: bytes(4_194_304, 'the body of a render'),
-      output_bytes: bytes(8_388_608, 'the text of one render'),
     }),
     cache: section({
       compiled_templates: Type.Integer({
@@ -138,10 +129,9 @@ export const Config = Type.Object(
       }),
     }),
     system: section({
-      allow: list('peers that system keys are accepted from: addresses, CIDR blocks, or "unix"', [
+      allow: list('peers that system keys are accepted from, never through a proxy: addresses or CIDR blocks', [
         '127.0.0.0/8',
         '::1/128',
-        'unix',
       ]),
     }),
   },

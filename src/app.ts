@@ -38,7 +38,7 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
   const app = new Elysia({ normalize: false })
     .onError(({ error, ...context }) => answers.failure(context as unknown as AnswerContext, error))
     .use(healthRoutes(gatehouse))
-    .use(docsRoutes())
+    .use(docsRoutes(gatehouse))
     .use(renderRoutes(gatehouse, requires, accessLog.rendered))
     .use(administration)
 
@@ -52,7 +52,13 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
 export function describeApp() {
   const limits = { admin_body_bytes: 0, prompt_body_bytes: 0, render_body_bytes: 0 }
   const server = { key_headers: [], request_id_headers: [], tls_cert_file: '' }
-  const config = { limits, server, render: { strict_compliance_headers: [] }, log: { renders: 'none' } }
+  const config = {
+    limits,
+    server,
+    system: { allow: [] },
+    render: { strict_compliance_headers: [] },
+    log: { renders: 'none' },
+  }
   return createApp({ config } as unknown as Gatehouse, { checkAnswers: true })
 }
 

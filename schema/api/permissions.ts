@@ -68,5 +68,14 @@ export const PERMISSIONS: readonly Permission[] = [
   ...new Set([...GRANTABLE['organisation-service'], ...GRANTABLE['workspace-service']]),
 ]
 
+/** What the system caller of spec 2.5 may do, no more and no less (decision 16). */
+export const SYSTEM_PERMISSIONS: readonly Permission[] = [
+  'prompts.render',
+  'logs.write',
+  ...(
+    ['secret_references', 'providers', 'configs', 'organisation_integrations', 'workspace_integrations'] as const
+  ).flatMap((family) => [`${family}.read`, `${family}.list`] as const),
+]
+
 /** `organisation-service-api-keys.rotate` and `policies:create` are spellings found in the ecosystem's prose (D-66). */
 export const normalisePermission = (written: string): string => written.replaceAll('-', '_').replace(':', '.')

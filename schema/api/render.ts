@@ -7,17 +7,21 @@ import { TextCompletionRequest } from './text-completion.ts'
  * Spec 2.1, as documented: hyperparameters stand at the root, next to `variables`. Which of them a prompt takes is
  * known only once its kind is, so the merged `data` is what render checks, whole.
  */
-export const RenderRequest = Type.Object(
-  {
-    variables: Type.Record(Type.String(), Type.Unknown(), { description: 'what fills the template, by name' }),
-    strict_openai_compliance: Type.Optional(
-      Type.Boolean({ description: 'false admits `thinking`; never part of `data`' }),
-    ),
-    prompt_id: Type.Optional(Type.String({ description: 'repeated by some clients; never part of `data`' })),
-    ...Type.Partial(TextCompletionRequest).properties,
-    ...Type.Partial(ChatCompletionRequest).properties,
-  },
-  { $id: 'RenderRequest', title: 'RenderRequest', additionalProperties: true },
+export const RenderRequest = Type.Intersect(
+  [
+    Type.Object({
+      variables: Type.Record(Type.String(), Type.Unknown(), { description: 'what fills the template, by name' }),
+      strict_openai_compliance: Type.Optional(
+        Type.Boolean({ description: 'false admits `thinking`; never part of `data`' }),
+      ),
+      prompt_id: Type.Optional(Type.String({ description: 'repeated by some clients; never part of `data`' })),
+    }),
+    Type.Union([
+      Type.Partial(ChatCompletionRequest, { title: 'ChatCompletionOverrides' }),
+      Type.Partial(TextCompletionRequest, { title: 'TextCompletionOverrides' }),
+    ]),
+  ],
+  { $id: 'RenderRequest', title: 'RenderRequest' },
 )
 
 const strings = Type.Array(Type.String())

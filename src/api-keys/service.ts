@@ -1,5 +1,11 @@
 import { and, eq, isNull } from 'drizzle-orm'
-import { GRANTABLE, normalisePermission, PERMISSIONS, type Permission } from '../../schema/api/permissions.ts'
+import {
+  GRANTABLE,
+  normalisePermission,
+  PERMISSIONS,
+  type Permission,
+  SYSTEM_PERMISSIONS,
+} from '../../schema/api/permissions.ts'
 import type { Actor, KeyType } from '../auth/caller.ts'
 import type { Reader, Tx } from '../db/database.ts'
 import { GatehouseError, invalid, invalidField, notFound } from '../errors.ts'
@@ -17,6 +23,7 @@ export interface NewApiKey {
   type: KeyType
   name: string
   description?: string | null
+  /** ignored for system keys, whose scopes are fixed */
   scopes: readonly string[]
   /** id of a workspace within the actor's reach; workspace keys only */
   workspaceId?: string | null
@@ -56,7 +63,7 @@ export async function createApiKey(
   input: NewApiKey,
 ): Promise<{ id: string; key: string }> {
   const { type, name, workspaceId = null, expiresAt = null } = input
-  const scopes = type === 'system' ? ([...input.scopes] as Permission[]) : readScopes(type, input.scopes)
+  const scopes = type === 'system' ? [...SYSTEM_PERMISSIONS] : readScopes(type, input.scopes)
   assertWithinCeiling(actor, scopes)
   assertExpiry(actor, expiresAt)
   const isOfWorkspace = type === 'workspace-service' || type === 'workspace-user'

@@ -5,6 +5,7 @@ import type { Gatehouse } from '../gatehouse.ts'
 import { readJson } from '../http/body.ts'
 import { newRequestId } from '../http/request-id.ts'
 import type { Caller, KeyActor } from './caller.ts'
+import { createSystemPeerCheck } from './system-caller.ts'
 
 /** What the guard notes of a request, for the answer's headers, the log and the counters. */
 export interface Call {
@@ -49,19 +50,26 @@ export type Requires = (
   detail: { summary: string; security: { apiKey: string[] }[]; 'x-permissions': readonly Permission[] }
 }
 
+/**
+ * Hides a function's source from Elysia, which reads it to guess what of the context to prepare: for a function that
+ * passes its context on it parses query, headers and cookies of every request, and of minified sources it complains on
+ * standard output. A bound function has no source, so nothing is prepared but what contracts ask for.
+ */
+export const opaque = <Hook extends (context: never) => unknown>(hook: Hook): Hook => hook.bind(undefined) as Hook
+
 export function createRequires(gatehouse: Gatehouse): Requires {
   const admit = createAdmit(gatehouse)
   return (permission, summary, body = 'admin_body_bytes') => {
     const anyOf = typeof permission === 'string' ? [permission] : permission
     const limitBytes = gatehouse.config.limits[body]
     return {
-      async parse(context) {
+      parse: async (context) => {
         admit(context, anyOf)
         const { value, hasBigIntegers } = await readJson(context.request, limitBytes)
         context.call.hasBigIntegers = hasBigIntegers
         return value
       },
-      transform(context) {
+      transform: (context) => {
         if (context.call === undefined) admit(context, anyOf)
         if (context.params !== undefined) takeRepeatedParameters(context.params, context.body)
       },
@@ -81,6 +89,7 @@ export function actorOf(gatehouse: Pick<Gatehouse, 'clientIp'>, { request, call,
 function createAdmit(gatehouse: Gatehouse) {
   const { keys, metrics } = gatehouse
   const keyHeaders = gatehouse.config.server.key_headers
+  const isSystemPeer = createSystemPeerCheck(gatehouse.config)
   const idHeader = gatehouse.config.server.request_id_headers[0] ?? 'x-request-id'
 
   return function admit(context: GuardedContext, anyOf: readonly Permission[]): void {
@@ -104,7 +113,10 @@ function createAdmit(gatehouse: Gatehouse) {
     const clear = readKey(request.headers, keyHeaders)
     const caller =
       clear !== undefined && isWellFormedKey(clear) ? keys.find(gatehouse.digestKey(clear), Date.now()) : undefined
-    if (caller === undefined || caller.type === 'system') {
+    if (
+      caller === undefined ||
+      (caller.type === 'system' && !isSystemPeer(gatehouse.clientIp(request), request.headers))
+    ) {
       metrics.authentication('refused')
       const what =
         clear === undefined

@@ -94,10 +94,6 @@ interface NewKey {
 async function createKey(context: AdminContext, { type, name, scopes, workspace, userId, expiresAt }: NewKey) {
   const actor = await actorOf(context, 'keys create')
   const { gatehouse } = context
-  if (type === 'system') {
-    const { createSystemKey } = await import('./system-key.ts')
-    return createSystemKey(gatehouse, actor, { name, expiresAt })
-  }
   const { createApiKey } = await import('../api-keys/service.ts')
   const workspaceId = workspace === undefined ? null : await workspaceIdOf(gatehouse, workspace)
   return createApiKey(gatehouse, actor, { type, name, scopes, workspaceId, userId, expiresAt: expiresAt ?? null })

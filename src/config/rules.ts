@@ -65,16 +65,9 @@ function databaseUrl(text: string): RuleComplaint[] {
 }
 
 function addresses(config: Config): RuleComplaint[] {
-  const check = (path: string, blocks: string[], also: string) =>
-    blocks.flatMap((block, i) =>
-      block === also || isBlock(block)
-        ? []
-        : [invalid(`${path}[${i}]`, 'must be an IP address or a CIDR block such as 10.0.0.0/8')],
-    )
-  return [
-    ...check('server.trusted_proxies', config.server.trusted_proxies, ''),
-    ...check('system.allow', config.system.allow, 'unix'),
-  ]
+  return config.system.allow.flatMap((block, i) =>
+    isBlock(block) ? [] : [invalid(`system.allow[${i}]`, 'must be an IP address or a CIDR block such as 10.0.0.0/8')],
+  )
 }
 
 /** `10.0.0.0/8`, `::1` */

@@ -1,6 +1,7 @@
 import type { Call } from '../auth/guard.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { AccessLog } from './access-log.ts'
+import { createHead } from './head.ts'
 import { methodNotAllowed } from './methods.ts'
 import { problemBody, problemHead, toGatehouseError } from './problems.ts'
 import { newRequestId } from './request-id.ts'
@@ -17,20 +18,12 @@ export function createAnswers(
   accessLog: AccessLog,
   allowedMethods: (path: string) => string[],
 ) {
-  const idHeaders = config.server.request_id_headers
-  const isTls = config.server.tls_cert_file !== ''
-
-  function head(requestId: string): Record<string, string> {
-    const headers: Record<string, string> = { ...COMMON_HEADERS }
-    for (const name of idHeaders) headers[name] = requestId
-    if (isTls) headers['strict-transport-security'] = 'max-age=31536000'
-    return headers
-  }
+  const head = createHead(config)
 
   return {
     success(context: AnswerContext, value: unknown): Response {
       accessLog.answered(context, 200)
-      return new Response(JSON.stringify(value), { headers: head(context.call?.requestId ?? newRequestId()) })
+      return new Response(JSON.stringify(value), { headers: head(context.call?.requestId) })
     },
     failure(context: AnswerContext, thrown: unknown): Response {
       let error = toGatehouseError(thrown)
@@ -41,12 +34,6 @@ export function createAnswers(
       return new Response(problemBody(error, requestId), { status, headers: { ...head(requestId), ...headers } })
     },
   }
-}
-
-const COMMON_HEADERS = {
-  'content-type': 'application/json; charset=utf-8',
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
 }
 
 const pathOf = (url: string): string => new URL(url).pathname

@@ -1,46 +1,35 @@
 import { Elysia } from 'elysia'
 import swaggerCss from 'swagger-ui-dist/swagger-ui.css' with { type: 'file' }
 import swaggerBundle from 'swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' }
+import type { Gatehouse } from '../gatehouse.ts'
+import { createHead } from './head.ts'
 
 /** `/openapi.json` and a page that shows it. The page loads nothing from another host (its policy forbids it). */
-export function docsRoutes() {
+export function docsRoutes({ config }: Pick<Gatehouse, 'config'>) {
+  const head = createHead(config)
+  const answer = (body: string | Blob, type: string): Response =>
+    new Response(body, { headers: { ...head(undefined, type), 'content-security-policy': POLICY } })
+
   let document: string | undefined
   return new Elysia()
     .get(
       '/openapi.json',
       async () => {
         document ??= JSON.stringify((await import('./openapi.ts')).openApiDocument())
-        return text(document, 'application/json; charset=utf-8')
+        return answer(document, 'application/json; charset=utf-8')
       },
       HIDDEN,
     )
-    .get('/docs', () => text(PAGE, 'text/html; charset=utf-8'), HIDDEN)
-    .get('/docs/start.js', () => text(START, 'text/javascript; charset=utf-8'), HIDDEN)
-    .get(
-      '/docs/swagger-ui.js',
-      () => new Response(Bun.file(swaggerBundle), { headers: head('text/javascript; charset=utf-8') }),
-      HIDDEN,
-    )
-    .get(
-      '/docs/swagger-ui.css',
-      () => new Response(Bun.file(swaggerCss), { headers: head('text/css; charset=utf-8') }),
-      HIDDEN,
-    )
+    .get('/docs', () => answer(PAGE, 'text/html; charset=utf-8'), HIDDEN)
+    .get('/docs/start.js', () => answer(START, 'text/javascript; charset=utf-8'), HIDDEN)
+    .get('/docs/swagger-ui.js', () => answer(Bun.file(swaggerBundle), 'text/javascript; charset=utf-8'), HIDDEN)
+    .get('/docs/swagger-ui.css', () => answer(Bun.file(swaggerCss), 'text/css; charset=utf-8'), HIDDEN)
 }
 
 const HIDDEN = { detail: { hide: true } }
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-
-const head = (type: string): Record<string, string> => ({
-  'content-type': type,
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': POLICY,
-})
-
-const text = (body: string, type: string): Response => new Response(body, { headers: head(type) })
 
 const PAGE = `<!doctype html>
 <html lang="en">

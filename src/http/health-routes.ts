@@ -1,12 +1,14 @@
 import { Elysia } from 'elysia'
 import type { Gatehouse } from '../gatehouse.ts'
 import { VERSION } from '../version.ts'
+import { createHead } from './head.ts'
 
 /** How long one look at the storage counts: `/readyz` is public, and a look is a write. */
 const PROBE_MS = 2000
 
 /** Health and metrics: public, without anything of a tenant in them. */
 export function healthRoutes(gatehouse: Gatehouse) {
+  const head = createHead(gatehouse.config)
   let probedAt = Number.NEGATIVE_INFINITY
   let storage: Promise<string | undefined> = Promise.resolve(undefined)
 
@@ -28,6 +30,9 @@ export function healthRoutes(gatehouse: Gatehouse) {
     return found.filter((reason) => reason !== undefined)
   }
 
+  const json = (value: unknown, status: number): Response =>
+    new Response(JSON.stringify(value), { status, headers: head() })
+
   return new Elysia()
     .get('/livez', () => json({ status: 'alive' }, 200), {
       detail: { summary: 'Whether the process lives', hide: true },
@@ -42,8 +47,7 @@ export function healthRoutes(gatehouse: Gatehouse) {
     )
     .get(
       '/metrics',
-      () =>
-        new Response(gatehouse.metrics.text(gauges(gatehouse)), { headers: { ...PLAIN, 'content-type': OPENMETRICS } }),
+      () => new Response(gatehouse.metrics.text(gauges(gatehouse)), { headers: head(undefined, OPENMETRICS) }),
       {
         detail: { summary: 'OpenMetrics text', hide: true },
       },
@@ -51,13 +55,6 @@ export function healthRoutes(gatehouse: Gatehouse) {
 }
 
 const OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
-const PLAIN = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
-
-const json = (value: unknown, status: number): Response =>
-  new Response(JSON.stringify(value), {
-    status,
-    headers: { ...PLAIN, 'content-type': 'application/json; charset=utf-8' },
-  })
 
 function gauges({ keys, registry }: Gatehouse) {
   const { prompts, partials, compiled } = registry.counts()

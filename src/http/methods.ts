@@ -10,7 +10,12 @@ export function methodsByPath(routes: readonly { method: string; path: string }[
     method,
     pattern: new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/:[^/]+/g, '[^/]+')}/?$`),
   }))
-  return (path) => [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))].sort()
+  return (path) => {
+    const methods = new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))
+    // what answers GET answers HEAD (RFC 9110, 9.3.2)
+    if (methods.has('GET')) methods.add('HEAD')
+    return [...methods].sort()
+  }
 }
 
 export function methodNotAllowed(allow: string[]): GatehouseError | undefined {

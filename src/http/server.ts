@@ -4,6 +4,7 @@ import { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
+import { createHead } from './head.ts'
 import { problemBody, problemHead } from './problems.ts'
 import { newRequestId } from './request-id.ts'
 
@@ -24,6 +25,7 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   const { server: config, limits } = gatehouse.config
   const app = createApp(gatehouse, options)
   const hosts = new Set(config.hosts)
+  const refuse = createRefusal(gatehouse)
   const tls = readTls(config)
   const server = listen(config, () =>
     Bun.serve({
@@ -34,10 +36,10 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
       // Otherwise Bun answers an unhandled error with a page that holds source code.
       development: false,
       ...(tls && { tls }),
-      fetch: (request) => refuseStrangeHost(request, hosts) ?? app.fetch(request),
+      fetch: (request) => (isHostStrange(request, hosts) ? refuse(strangeHost()) : app.fetch(request)),
       error(error) {
         gatehouse.log.error('request_failed', { cause: describeError(error) })
-        return problemResponse(new GatehouseError('internal', 'internal error'))
+        return refuse(new GatehouseError('internal', 'internal error'))
       },
     }),
   )
@@ -57,23 +59,21 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
  * HT-7: one Host header, and one of `server.hosts` where those are set. Without Host, Bun hands over a bare path that
  * nothing can be routed by; two of them arrive joined by a comma.
  */
-function refuseStrangeHost(request: Request, hosts: ReadonlySet<string>): Response | undefined {
+function isHostStrange(request: Request, hosts: ReadonlySet<string>): boolean {
   const host = request.headers.get('host')
-  const isStrange =
-    host === null || host.includes(',') || request.url.charCodeAt(0) === 47 || (hosts.size > 0 && !hosts.has(host))
-  return isStrange
-    ? problemResponse(new GatehouseError('invalid', 'the Host header must name this server, once'))
-    : undefined
+  return host === null || host.includes(',') || request.url.charCodeAt(0) === 47 || (hosts.size > 0 && !hosts.has(host))
 }
 
-function problemResponse(error: GatehouseError): Response {
-  const { status, headers } = problemHead(error)
-  const common = {
-    'content-type': 'application/json; charset=utf-8',
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
+const strangeHost = (): GatehouseError => new GatehouseError('invalid', 'the Host header must name this server, once')
+
+/** Answers what never gets to the app. */
+function createRefusal({ config }: Gatehouse): (error: GatehouseError) => Response {
+  const head = createHead(config)
+  return (error) => {
+    const requestId = newRequestId()
+    const { status, headers } = problemHead(error)
+    return new Response(problemBody(error, requestId), { status, headers: { ...head(requestId), ...headers } })
   }
-  return new Response(problemBody(error, newRequestId()), { status, headers: { ...common, ...headers } })
 }
 
 function readTls({ tls_cert_file: cert, tls_key_file: key }: Gatehouse['config']['server']) {

@@ -36,9 +36,9 @@ describe('an empty file', () => {
     expect(config.server).toMatchObject({ host: '127.0.0.1', port: 8787, idle_timeout_seconds: 30, drain_seconds: 25 })
     expect(config.database.url).toBe('')
     expect(config.limits).toMatchObject({
-      template_bytes: 524_288,
+      admin_body_bytes: 262_144,
+      prompt_body_bytes: 2_097_152,
       render_body_bytes: 4_194_304,
-      output_bytes: 8_388_608,
     })
     expect(new Set(origins.values())).toEqual(new Set(['default']))
     expect(warnings).toEqual([])
@@ -196,8 +196,8 @@ describe('settings that cannot work are refused', () => {
     ['a key without its certificate', '[server]\ntls_key_file = "/c.pem"', 'server.tls_cert_file'],
     ['a relative path', '[data]\ndir = "data"', 'data.dir: must be an absolute path'],
     ['no data folder', '[data]\ndir = ""', 'data.dir: must be an absolute path'],
-    ['a proxy by name', '[server]\ntrusted_proxies = ["proxy.example"]', 'server.trusted_proxies[0]'],
-    ['a block too wide to be one', '[system]\nallow = ["unix", "10.0.0.0/33"]', 'system.allow[1]'],
+    ['a peer by name', '[system]\nallow = ["proxy.example"]', 'system.allow[0]'],
+    ['a block too wide to be one', '[system]\nallow = ["::1", "10.0.0.0/33"]', 'system.allow[1]'],
     ['a header in upper case', '[server]\nkey_headers = ["X-Key"]', 'server.key_headers[0]'],
     ['no header for keys', '[server]\nkey_headers = []', 'server.key_headers'],
     ['another database', '[database]\nurl = "mysql://h/x"', 'database.url: must be a URL such as'],
@@ -223,11 +223,6 @@ describe('settings that cannot work are refused', () => {
       'a reference to what is scrubbed',
       '[database]\npassword = "env:PGPASSWORD"',
       'database.password: names an environment variable',
-    ],
-    [
-      'a public URL with a path',
-      '[server]\npublic_url = "https://a.example/x"',
-      'server.public_url: must be an origin',
     ],
   ])('%s', (_name, toml, expected) => {
     const complaints = complaintsOf(toml)

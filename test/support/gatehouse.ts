@@ -41,23 +41,36 @@ export interface TestGatehouse {
   close(): Promise<void>
 }
 
+/** An installation in a throw-away folder, before bootstrap. */
+export async function openEmptyGatehouse(dialect: Database['dialect'] = 'sqlite', config = '') {
+  const dir = freshFolder()
+  const paths = pathsBelow(dir)
+  createInstallation(paths)
+  const url = new URL((dialect === 'postgres' && (await freshPostgresUrl())) || 'sqlite:')
+  const env = { TEST_DATABASE_PASSWORD: url.password }
+  url.password = ''
+  const database =
+    dialect === 'sqlite'
+      ? ''
+      : `url = ${JSON.stringify(url.href)}\npassword = "env:TEST_DATABASE_PASSWORD"\npoll_ms = 50\n`
+  const data = `dir = ${JSON.stringify(join(dir, 'data'))}`
+  writeFileSync(
+    paths.config,
+    `${config}\n[data]\n${data}\n[master_key]\nsource = "file:${paths.masterKey}"\n[database]\n${database}`,
+  )
+  const log: string[] = []
+  const write = (line: string) => void log.push(line)
+  const gatehouse = await openGatehouse(loadConfig({ path: paths.config, env }), createLog({ level: 'debug', write }))
+  return { gatehouse, dir, log }
+}
+
 /**
  * A whole installation in a throw-away folder: bootstrapped, every answer checked against its contract.
  *
  * @param config lines of TOML, table headers included
  */
 export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite', config = ''): Promise<TestGatehouse> {
-  const dir = freshFolder()
-  const paths = pathsBelow(dir)
-  createInstallation(paths)
-  const url = dialect === 'postgres' ? await freshPostgresUrl() : ''
-  const text = `${config}\n[data]\ndir = ${JSON.stringify(join(dir, 'data'))}\n[master_key]\nsource = "file:${paths.masterKey}"\n[database]\nurl = ${JSON.stringify(url ?? '')}\npoll_ms = 50\n`
-  writeFileSync(paths.config, text)
-  const log: string[] = []
-  const gatehouse = await openGatehouse(
-    loadConfig({ path: paths.config, env: {} }),
-    createLog({ level: 'debug', write: (line) => void log.push(line) }),
-  )
+  const { gatehouse, dir, log } = await openEmptyGatehouse(dialect, config)
   const made = await bootstrap(gatehouse, { organisation: 'Test', email: 'owner@example.com', uid: 0 })
   const app = createApp(gatehouse, { checkAnswers: true })
 
