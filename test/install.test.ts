@@ -227,7 +227,10 @@ describe('the executable itself', () => {
   const unshared = ['unshare', '--mount', '/bin/sh', `${ROOT}/test/support/install-on-systemd.sh`]
   const canUnshare = process.getuid?.() === 0 && Bun.spawnSync([...unshared, 'probe'], { stderr: 'ignore' }).success
   test.skipIf(!canUnshare)('root gets user, unit and modes; the service starts, and root bootstraps it', async () => {
-    const run = Bun.spawn([...unshared, `${ROOT}/install.sh`, built, folder], { env: {}, stderr: 'pipe' })
+    const run = Bun.spawn([...unshared, `${ROOT}/install.sh`, built, folder], {
+      env: { PATH: process.env['PATH'] },
+      stderr: 'pipe',
+    })
     const [out, err] = await Promise.all([run.stdout.text(), run.stderr.text()])
     expect({ exitCode: await run.exited, err }).toMatchObject({ exitCode: 0 })
     expect(out.split('\n').filter((line) => line.startsWith('= '))).toEqual([

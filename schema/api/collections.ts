@@ -15,6 +15,7 @@ export const UpdateCollection = Strict(
   { name: Name, workspace_id: Type.Optional(Nullable(IdOrSlug)) },
   { title: 'UpdateCollection' },
 )
+export type UpdateCollection = Static<typeof UpdateCollection>
 
 const Details = Strict({
   child_collections_count: Type.Integer({ minimum: 0 }),

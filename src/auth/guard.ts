@@ -72,6 +72,7 @@ export function createRequires(gatehouse: Gatehouse): Requires {
       transform: (context) => {
         if (context.call === undefined) admit(context, anyOf)
         if (context.params !== undefined) takeRepeatedParameters(context.params, context.body)
+        if (body !== 'render_body_bytes') normaliseName(context.body)
       },
       detail: { summary, security: [{ apiKey: [] }], 'x-permissions': anyOf },
     }
@@ -156,6 +157,13 @@ const REPEATED: Record<string, readonly string[]> = {
   apiKeyId: ['id'],
   type: ['type'],
   subType: ['sub-type', 'sub_type'],
+}
+
+/** Names are stored in one Unicode form, so that what looks alike is found alike (HT-4). */
+function normaliseName(body: unknown): void {
+  if (typeof body !== 'object' || body === null) return
+  const fields = body as Record<string, unknown>
+  if (typeof fields['name'] === 'string') fields['name'] = fields['name'].normalize('NFC')
 }
 
 /** Removes path parameters that the body repeats, after checking that both say the same. */

@@ -1,6 +1,6 @@
 import { and, eq, or } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
-import { GatehouseError, notFound } from '../errors.ts'
+import { GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Caller } from './caller.ts'
 
 export interface Workspace {
@@ -32,6 +32,22 @@ export async function workspaceForList(
 ): Promise<string | undefined> {
   if (caller.workspaceId !== null) return (await ownWorkspace(read, caller.workspaceId, named)).id
   return named === undefined ? undefined : (await namedWorkspace(read, caller.organisationId, named)).id
+}
+
+/**
+ * Checks the `workspace_id` that an update names although the thing itself decides it.
+ *
+ * @throws GatehouseError `invalid` when it is another workspace; as `workspaceForCreate` when it is unknown or out of reach
+ */
+export async function assertSameWorkspace(
+  read: Reader,
+  caller: Caller,
+  named: string | null | undefined,
+  workspaceId: string,
+): Promise<void> {
+  if (named === null || named === undefined) return
+  const { id } = await workspaceForCreate(read, caller, named)
+  if (id !== workspaceId) throw invalidField('workspace_id', 'is another workspace; things stay in their own')
 }
 
 /** Whether a row of a workspace lies within the caller's reach; outside of it, it does not exist for the caller. */

@@ -71,8 +71,7 @@ export const collectionRoutes = (gatehouse: Gatehouse, requires: Requires) =>
     )
     .put(
       '/:collectionId',
-      (context) =>
-        renameCollection(gatehouse, actorOf(gatehouse, context), context.params.collectionId, context.body.name),
+      (context) => renameCollection(gatehouse, actorOf(gatehouse, context), context.params.collectionId, context.body),
       {
         ...requires('prompts.update', 'Rename a collection'),
         body: UpdateCollection,

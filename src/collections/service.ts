@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
-import type { CreateCollection } from '../../schema/api/collections.ts'
+import type { CreateCollection, UpdateCollection } from '../../schema/api/collections.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
-import { workspaceForCreate } from '../auth/tenancy.ts'
+import { assertSameWorkspace, workspaceForCreate } from '../auth/tenancy.ts'
 import { conflict, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
@@ -44,9 +44,11 @@ export async function renameCollection(
   { audited, read }: Deps,
   actor: KeyActor,
   idOrSlug: string,
-  name: string,
+  body: UpdateCollection,
 ): Promise<Record<string, never>> {
   const collection = await getCollection(read, actor.caller, idOrSlug)
+  await assertSameWorkspace(read, actor.caller, body.workspace_id, collection.workspaceId)
+  const { name } = body
   const { collections } = read.tables
   await audited(actor, event('collections.update', collection), async (tx) => {
     const values = { name, lastUpdatedAt: tx.now }

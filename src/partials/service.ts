@@ -1,18 +1,14 @@
 import { eq } from 'drizzle-orm'
 import type { CreatePartial, UpdatePartial } from '../../schema/api/partials.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
+import { assertSameWorkspace } from '../auth/tenancy.ts'
 import { resolveCollection } from '../collections/store.ts'
 import { conflict, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
 import { checkPartial } from '../templates/template.ts'
-import {
-  findPartial,
-  findPartialVersion,
-  type PartialRow,
-  promptsUsingPartial,
-  takeNextPartialVersion,
-} from './store.ts'
+import { findPartial, findPartialVersion, type PartialRow, takeNextPartialVersion } from './store.ts'
+import { promptsUsingPartial } from './uses.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read'>
 
@@ -62,6 +58,7 @@ export async function createPartial({ audited, read }: Deps, actor: KeyActor, bo
 /** New text makes a new version, which is not the default until `makeDefault`; name and status change at once. */
 export async function updatePartial({ audited, read }: Deps, actor: KeyActor, idOrSlug: string, body: UpdatePartial) {
   const partial = await getPartial(read, actor.caller, idOrSlug)
+  await assertSameWorkspace(read, actor.caller, body.workspace_id, partial.workspaceId)
   const { string: text, name, status } = body
   const description = body.version_description ?? body.description ?? null
   if (!text && text !== '' && !name && !status && description === null)
@@ -127,7 +124,7 @@ export async function makePartialDefault(
 
 /** @throws GatehouseError `conflict` that lists the prompts whose default or labelled version uses it, unless forced */
 export async function deletePartial(
-  { audited, read }: Deps,
+  { audited, read, registry }: Pick<Gatehouse, 'audited' | 'read' | 'registry'>,
   actor: KeyActor,
   idOrSlug: string,
   force: boolean,
@@ -135,7 +132,7 @@ export async function deletePartial(
   const partial = await getPartial(read, actor.caller, idOrSlug)
   const { partials } = read.tables
   await audited(actor, eventOf('prompts.delete', partial), async (tx) => {
-    const users = await promptsUsingPartial(tx, partial)
+    const users = await promptsUsingPartial(tx, partial, registry.findPartial(partial.workspaceId))
     if (users.length > 0 && !force)
       throw conflict(
         `the partial is used by the prompts ${users.join(', ')}; change them first, or delete with ?force=true`,

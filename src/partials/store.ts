@@ -1,4 +1,4 @@
-import { and, count, desc, eq, or, sql } from 'drizzle-orm'
+import { and, count, desc, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import type { Tables } from '../../schema/db/tables.ts'
 import type { Caller } from '../auth/caller.ts'
 import type { Reader, Tx } from '../db/database.ts'
@@ -79,22 +79,32 @@ export async function takeNextPartialVersion(tx: Tx, partialId: string): Promise
   return row?.latestVersion
 }
 
-/** Slugs of the prompts whose default or a labelled version names the partial (decision 26). */
-export async function promptsUsingPartial(db: Reader, partial: PartialRow): Promise<string[]> {
+/** The default and labelled versions of prompts that name one of these partials, by id or slug, in their own text. */
+export function listPublishedUses(db: Reader, workspaceId: string, names: readonly string[]) {
   const { promptPartials, promptVersions, prompts, promptLabels } = db.tables
-  const rows = await db
-    .selectDistinct({ slug: prompts.slug })
+  const { template, templateType, isRaw } = promptVersions
+  return db
+    .selectDistinct({ slug: prompts.slug, template, templateType, isRaw })
     .from(promptPartials)
     .innerJoin(promptVersions, eq(promptVersions.id, promptPartials.versionId))
     .innerJoin(prompts, eq(prompts.id, promptVersions.promptId))
     .leftJoin(promptLabels, eq(promptLabels.versionId, promptVersions.id))
     .where(
       and(
-        or(eq(promptPartials.partialSlug, partial.slug), eq(promptPartials.partialSlug, partial.id)),
-        eq(prompts.workspaceId, partial.workspaceId),
-        or(eq(promptVersions.number, prompts.defaultVersion), sql`${promptLabels.labelId} is not null`),
+        inArray(promptPartials.partialSlug, [...names]),
+        eq(prompts.workspaceId, workspaceId),
+        or(eq(promptVersions.number, prompts.defaultVersion), isNotNull(promptLabels.labelId)),
       ),
     )
     .orderBy(prompts.slug)
-  return rows.map((row) => row.slug)
+}
+
+/** Every text of every partial of a workspace. */
+export function listPartialTexts(db: Reader, workspaceId: string) {
+  const { partials, partialVersions } = db.tables
+  return db
+    .select({ id: partials.id, slug: partials.slug, text: partialVersions.template })
+    .from(partialVersions)
+    .innerJoin(partials, eq(partials.id, partialVersions.partialId))
+    .where(eq(partials.workspaceId, workspaceId))
 }

@@ -100,7 +100,8 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     if (selector === 'default') return located(prompt, prompt.defaultVersion, null)
     if (selector === 'latest') return located(prompt, prompt.latestVersion, null)
     // A number is always a version, a name always a label: the two never meet (lessons C6).
-    if (/^\d+$/.test(selector)) return located(prompt, Number(selector), null)
+    if (/^\d+$/.test(selector))
+      return Number(selector) > prompt.latestVersion ? undefined : located(prompt, Number(selector), null)
     const labelId =
       labels.get(`${prompt.workspaceId}:${selector}`) ?? labels.get(`${prompt.organisationId}:${selector}`)
     const number = labelId === undefined ? undefined : prompt.labels.get(labelId)

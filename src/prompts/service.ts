@@ -1,6 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import type { CreatePrompt, UpdatePrompt } from '../../schema/api/prompts.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
+import { assertSameWorkspace } from '../auth/tenancy.ts'
 import { resolveCollection } from '../collections/store.ts'
 import type { Tx } from '../db/database.ts'
 import { invalidField, notFound } from '../errors.ts'
@@ -76,6 +77,7 @@ const METADATA_FIELDS: readonly string[] = [
  */
 export async function updatePrompt(gatehouse: Deps, actor: KeyActor, reference: string, body: UpdatePrompt) {
   const prompt = await getPrompt(gatehouse.read, actor.caller, plainReference(reference))
+  await assertSameWorkspace(gatehouse.read, actor.caller, body.workspace_id, prompt.workspaceId)
   const sent = Object.entries(body)
     .filter(([, value]) => value !== null)
     .map(([name]) => name)
@@ -83,7 +85,7 @@ export async function updatePrompt(gatehouse: Deps, actor: KeyActor, reference: 
   if (changes.length === 0)
     throw invalidField('', 'nothing to update: send name, collection_id, or string with parameters and model')
   const collection = body.collection_id
-    ? await resolveCollection(gatehouse.read, actor.caller, body.collection_id, body.workspace_id)
+    ? await resolveCollection(gatehouse.read, actor.caller, body.collection_id, undefined)
     : undefined
   if (collection !== undefined && collection.workspaceId !== prompt.workspaceId)
     throw invalidField('collection_id', 'is in another workspace; a prompt stays in its own')
@@ -256,7 +258,11 @@ export async function getPromptVersion(read: Gatehouse['read'], caller: Caller, 
 function selectVersion(read: Gatehouse['read'], prompt: PromptRow, selector: string): Promise<VersionRow | undefined> {
   if (selector === 'default') return findVersion(read, prompt.id, prompt.defaultVersion)
   if (selector === 'latest') return findVersion(read, prompt.id, prompt.latestVersion)
-  if (/^\d+$/.test(selector)) return findVersion(read, prompt.id, Number(selector))
+  // Nothing beyond the latest is looked for: a number may have any length.
+  if (/^\d+$/.test(selector))
+    return Number(selector) > prompt.latestVersion
+      ? Promise.resolve(undefined)
+      : findVersion(read, prompt.id, Number(selector))
   return findVersionByLabel(read, prompt.id, selector)
 }
 
