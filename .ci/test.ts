@@ -31,7 +31,8 @@ function startPostgres(): string {
   const start = ['test/servers/postgres.sh', 'start', folder, String(process.pid)]
   const { success, stdout } = Bun.spawnSync(start, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
   if (success) return stdout.toString().trim()
-  if (process.env['GATEHOUSE_TEST_POSTGRES'] === 'required') throw new Error('PostgreSQL is required and does not start')
+  if (process.env['GATEHOUSE_TEST_POSTGRES'] === 'required')
+    throw new Error('PostgreSQL is required and does not start')
   process.stderr.write('skipped: the tests that need PostgreSQL\n')
   return ''
 }

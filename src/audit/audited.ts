@@ -88,7 +88,7 @@ const byKey = ({ caller, request }: Extract<Actor, { kind: 'key' }>) => ({
   workspaceId: caller.workspaceId,
   actorType: caller.type,
   keyId: caller.keyId,
-  userId: caller.userId,
+  userId: caller.accountableUserId,
   clientIp: request.clientIp,
   method: request.method,
   uri: request.uri,

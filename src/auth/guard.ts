@@ -3,7 +3,9 @@ import { isWellFormedKey } from '../api-keys/key.ts'
 import { GatehouseError, invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { readJson } from '../http/body.ts'
+import { shown } from '../http/complaints.ts'
 import { newRequestId } from '../http/request-id.ts'
+import { isRawJson } from '../json.ts'
 import type { Caller, KeyActor } from './caller.ts'
 import { createSystemPeerCheck } from './system-caller.ts'
 
@@ -67,6 +69,7 @@ export function createRequires(gatehouse: Gatehouse): Requires {
         admit(context, anyOf)
         const { value, hasBigIntegers } = await readJson(context.request, limitBytes)
         context.call.hasBigIntegers = hasBigIntegers
+        if (hasBigIntegers && body !== 'render_body_bytes') refuseBigIntegers(value)
         return value
       },
       transform: (context) => {
@@ -146,6 +149,13 @@ function readKey(headers: Headers, names: readonly string[]): string | undefined
     found = value
   }
   return found
+}
+
+/** No field of an administrative body takes one; contracts would see the object that carries its digits (HT-3). */
+function refuseBigIntegers(body: unknown): void {
+  if (typeof body !== 'object' || body === null) return
+  for (const [name, value] of Object.entries(body))
+    if (isRawJson(value)) throw invalidField(shown(name), 'must not be an integer beyond ±(2⁵³−1)')
 }
 
 /** The path parameters that clients repeat in bodies, under these names (decision 4). */

@@ -121,7 +121,10 @@ async function getEditableLabel(read: Reader, caller: Caller, id: string): Promi
   return label
 }
 
-/** In a workspace a name is taken by its own labels, those of the organisation, and the universal ones. */
+/**
+ * In a workspace a name is taken by its own labels, those of the organisation, and the universal ones; for the
+ * organisation by every label it has. So `id@label` means one label in each workspace.
+ */
 async function refuseTakenName(
   db: Reader,
   organisationId: string,
@@ -129,7 +132,10 @@ async function refuseTakenName(
   name: string,
 ): Promise<void> {
   const { labels: t } = db.tables
-  const scopes = or(eq(t.scopeId, organisationId), workspaceId === null ? undefined : eq(t.scopeId, workspaceId))
+  const scopes =
+    workspaceId === null
+      ? eq(t.organisationId, organisationId)
+      : or(eq(t.scopeId, organisationId), eq(t.scopeId, workspaceId))
   const [taken] = await db
     .select({ id: t.id })
     .from(t)

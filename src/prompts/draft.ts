@@ -58,7 +58,8 @@ export function bodyOf(version: VersionRow): UpdatePrompt {
     functions: parseNullable(version.functions),
     tools: parseNullable(version.tools),
     tool_choice: parseNullable(version.toolChoice),
-    template_metadata: parseStored(version.templateMetadata) as Record<string, unknown>,
+    // under the name that gives way to either name in the patch
+    prompt_metadata: parseStored(version.templateMetadata) as Record<string, unknown>,
     model: version.model,
     virtual_key: version.virtualKey,
     ai_model_id: version.aiModelId,

@@ -55,7 +55,8 @@ function ofMessage(message: unknown, path: string): string[] {
 function ofContent({ content, role, tool_calls, function_call }: Message, path: string): string[] {
   const optional = isTagged(role) || (role === 'assistant' && (isGiven(tool_calls) || isGiven(function_call)))
   if (typeof content === 'string' || (content === undefined && optional)) return []
-  if (content === null) return optional || role === 'function' ? [] : [`${path} must not be null`]
+  if (content === null)
+    return optional || role === 'assistant' || role === 'function' ? [] : [`${path} must not be null`]
   if (!Array.isArray(content) || content.length === 0) return [`${path} must be a string or a list of parts`]
   return content.flatMap((part, i) => ofPart(part, isTagged(role) || role === 'user', `${path}[${spell(i)}]`))
 }

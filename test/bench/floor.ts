@@ -14,7 +14,11 @@ const [configPath = '', port = '0'] = process.argv.slice(2)
 openGatehouse(loadConfig({ path: configPath, env: {} }), createLog({ level: 'warn', write: () => {} })).then(serve)
 
 function serve(gatehouse: Gatehouse): void {
-  const server = Bun.serve({ port: Number(port), hostname: '127.0.0.1', fetch: (request) => answer(gatehouse, request) })
+  const server = Bun.serve({
+    port: Number(port),
+    hostname: '127.0.0.1',
+    fetch: (request) => answer(gatehouse, request),
+  })
   process.on('SIGTERM', () => void server.stop().then(() => process.exit(0)))
 }
 

@@ -42,7 +42,11 @@ export const PROMPT_VERSION = {
 
 /** What the load sends. */
 export const RENDER_BODY = JSON.stringify({
-  variables: { company: 'Example Ltd', name: 'Ada Lovelace', question: 'when does the second parcel of my order leave?' },
+  variables: {
+    company: 'Example Ltd',
+    name: 'Ada Lovelace',
+    question: 'when does the second parcel of my order leave?',
+  },
   temperature: 0.3,
 })
 
@@ -75,7 +79,10 @@ export async function createLoadedInstallation(
     configPath: paths.config,
     adminKey: made.admin_key,
     keys: spread(clearKeys, WORKING_KEYS),
-    prompts: spread(Array.from({ length: size.prompts }, (_, i) => promptSlug(i)), WORKING_PROMPTS),
+    prompts: spread(
+      Array.from({ length: size.prompts }, (_, i) => promptSlug(i)),
+      WORKING_PROMPTS,
+    ),
   }
 }
 
@@ -88,7 +95,13 @@ const TIMES = { createdAt: NOW, lastUpdatedAt: NOW }
 const promptSlug = (i: number): string => `pp-bench-${i}`
 
 type BenchTables = typeof tables
-type BenchTable = BenchTables['apiKeys' | 'prompts' | 'promptVersions' | 'promptPartials' | 'partials' | 'partialVersions']
+type BenchTable = BenchTables[
+  | 'apiKeys'
+  | 'prompts'
+  | 'promptVersions'
+  | 'promptPartials'
+  | 'partials'
+  | 'partialVersions']
 
 /** Well below SQLite's 32,766 parameters a statement. */
 const ROWS_A_STATEMENT = 500
@@ -103,7 +116,9 @@ function insert<T extends BenchTable>(
   for (let start = 0; start < count; start += ROWS_A_STATEMENT) {
     const length = Math.min(ROWS_A_STATEMENT, count - start)
     const rows = Array.from({ length }, (_, i) => row(start + i))
-    db.insert(table).values(rows as never).run()
+    db.insert(table)
+      .values(rows as never)
+      .run()
   }
 }
 

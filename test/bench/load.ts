@@ -17,7 +17,9 @@ export interface Load {
 /** @throws Error that says what to install */
 export function requireWrk(): void {
   if (Bun.which('wrk') !== null) return
-  throw new Error('wrk is missing: apt-get install wrk (Debian, Ubuntu), brew install wrk, or run again as root with --install-wrk')
+  throw new Error(
+    'wrk is missing: apt-get install wrk (Debian, Ubuntu), brew install wrk, or run again as root with --install-wrk',
+  )
 }
 
 /** Renders the prompts in turn with the keys in turn, over kept-alive connections, as fast as answers come. */
@@ -32,7 +34,9 @@ export async function load(
     writeFileSync(script, scriptOf(installation))
     const cpuBefore = server.cpuSeconds()
     // One thread: it keeps up, and leaves the other core to the server.
-    const wrk = Bun.spawn(['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, server.url], { stderr: 'pipe' })
+    const wrk = Bun.spawn(['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, server.url], {
+      stderr: 'pipe',
+    })
     const said = await new Response(wrk.stdout).text()
     const result = JSON.parse(/^RESULT (.*)$/m.exec(said)?.[1] ?? 'null') as WrkResult | null
     if (result === null) throw new Error(`wrk said: ${said}${await new Response(wrk.stderr).text()}`)

@@ -8,7 +8,16 @@ const ROOT = resolve(import.meta.dir, '../..')
 export function compile(entryPoint: string, outfile: string): void {
   const flags = ['--compile', '--minify', '--bytecode', '--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig']
   const built = Bun.spawnSync(
-    [process.execPath, 'build', ...flags, '--define', 'process.env.NODE_ENV="production"', entryPoint, '--outfile', outfile],
+    [
+      process.execPath,
+      'build',
+      ...flags,
+      '--define',
+      'process.env.NODE_ENV="production"',
+      entryPoint,
+      '--outfile',
+      outfile,
+    ],
     { cwd: ROOT, stderr: 'pipe' },
   )
   if (!built.success) throw new Error(`${entryPoint} cannot be compiled:\n${built.stderr}`)
@@ -30,7 +39,10 @@ export async function start(command: (port: number) => string[], { keys, prompts
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   const startedAt = performance.now()
-  const child = Bun.spawn(command(port), { stdio: ['ignore', 'ignore', 'inherit'], env: { GATEHOUSE_SERVER_PORT: `${port}` } })
+  const child = Bun.spawn(command(port), {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { GATEHOUSE_SERVER_PORT: `${port}` },
+  })
   while (!(await renders(url, prompts[0]!, keys[0]!))) {
     if (child.exitCode !== null) throw new Error(`${command(port)[0]} ended with exit code ${child.exitCode}`)
     await Bun.sleep(1)
@@ -39,7 +51,8 @@ export async function start(command: (port: number) => string[], { keys, prompts
   return {
     url,
     startMs,
-    residentMb: () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1.024e-3,
+    residentMb: () =>
+      Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1.024e-3,
     cpuSeconds: () => cpuSecondsOf(child.pid),
     async stop() {
       child.kill('SIGTERM')
@@ -57,9 +70,11 @@ function freePort(): number {
 
 async function renders(url: string, prompt: string, key: string): Promise<boolean> {
   const headers = { 'content-type': 'application/json', 'x-service-api-key': key }
-  const response = await fetch(`${url}/v1/prompts/${prompt}/render`, { method: 'POST', headers, body: RENDER_BODY }).catch(
-    () => undefined,
-  )
+  const response = await fetch(`${url}/v1/prompts/${prompt}/render`, {
+    method: 'POST',
+    headers,
+    body: RENDER_BODY,
+  }).catch(() => undefined)
   if (response === undefined) return false
   if (!response.ok) throw new Error(`the first render was answered ${response.status}: ${await response.text()}`)
   await response.text()

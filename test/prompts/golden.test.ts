@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { DIALECTS } from '../support/database.ts'
-import { type GoldenCase, openGoldenRunner, parseCase, parseExact, type Ran, readGoldenCases } from './golden.ts'
+import { type GoldenCase, parseCase, parseExact, readGoldenCases } from './golden-case.ts'
+import { openGoldenRunner, type Ran } from './golden-runner.ts'
 
 const CASES = readGoldenCases()
 

@@ -69,7 +69,7 @@ function callAs(world: World, { as = 'admin', call, body, headers = {} }: Scenar
 
 function expectAnswer(answer: Answer, row: Scenario): void {
   if (typeof row.expect === 'string') expectProblem(answer, row.expect)
-  else expect(answer).toMatchObject({ status: row.expect })
+  else expect(answer.status, answer.text).toBe(row.expect)
   if (row.answer !== undefined) expect(answer.body).toMatchObject(row.answer)
   for (const text of [row.mentions ?? []].flat()) expect(answer.text).toContain(text)
   for (const text of [row.notMentions ?? []].flat()) expect(answer.text).not.toContain(text)
