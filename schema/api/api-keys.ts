@@ -1,6 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { IdOrSlug, ListOf, Name, Nullable, Paging, Strict, Timestamp, Uuid } from './common.ts'
 
+/** Some clients repeat their path parameters in the body (decision 4). */
+const RepeatsPath = Type.String({ maxLength: 32, description: 'repeats the path, or is left out' })
+
 /** Spec 2.7, and what file 08 adds that this version keeps: unknown fields are refused, never dropped. */
 export const CreateApiKey = Strict(
   {
@@ -17,6 +20,8 @@ export const CreateApiKey = Strict(
     expires_at: Type.Optional(
       Nullable(Type.String({ maxLength: 64, description: 'RFC 3339 with a zone, in the future' })),
     ),
+    type: Type.Optional(RepeatsPath),
+    'sub-type': Type.Optional(RepeatsPath),
   },
   { title: 'CreateApiKey' },
 )

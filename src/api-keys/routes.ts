@@ -31,6 +31,13 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
 
   async function create(type: ApiKeyType, context: Parameters<typeof actorOf>[1], body: CreateApiKey) {
     const actor = actorOf(gatehouse, context)
+    const [ofWhat, subType] = type.split('-')
+    for (const [name, said] of [
+      ['type', ofWhat],
+      ['sub-type', subType],
+    ] as const)
+      if (body[name] !== undefined && body[name] !== said)
+        throw invalidField(name, 'differs from the path; leave it out')
     assertOwnOrganisation(actor.caller, body.organisation_id)
     if (type === 'organisation-service' && body.workspace_id)
       throw invalidField('workspace_id', 'is only for workspace keys; leave it out')

@@ -65,13 +65,13 @@ export async function createApiKey(
   const { type, name, workspaceId = null, expiresAt = null } = input
   const scopes = type === 'system' ? [...SYSTEM_PERMISSIONS] : readScopes(type, input.scopes)
   assertWithinCeiling(actor, scopes)
-  assertExpiry(actor, expiresAt)
   const isOfWorkspace = type === 'workspace-service' || type === 'workspace-user'
   if (isOfWorkspace && workspaceId === null) throw invalidField('workspace_id', 'is required for a workspace key')
   if (type !== 'workspace-user' && input.userId) throw invalidField('user_id', 'is only for user keys; leave it out')
   const organisationId = organisationOf(actor)
   const accountable = await accountablePerson(read, actor)
   const userId = type === 'workspace-user' ? (input.userId ?? accountable) : null
+  assertExpiry(actor, type, userId, expiresAt)
   const key = newApiKey(LETTERS[type])
   const id = Bun.randomUUIDv7()
   const details = {
@@ -146,7 +146,7 @@ function readScopes(type: ApiKeyType, written: readonly string[]): Permission[] 
   return scopes
 }
 
-/** Scopes of the data plane: an admin key may give them although it cannot hold them. */
+/** Scopes of the data plane: whoever manages the workspace may give them without holding them. */
 const DATA_PLANE: ReadonlySet<Permission> = new Set([
   'completions.write',
   'logs.write',
@@ -160,7 +160,8 @@ function assertWithinCeiling(actor: Actor, scopes: readonly Permission[]): void 
   if (actor.kind === 'cli') return
   const { caller } = actor
   const mayGive = (scope: Permission) =>
-    caller.permissions.has(scope) || (caller.type === 'organisation-service' && DATA_PLANE.has(scope))
+    // a workspace service key counts as the manager of its workspace (decision 29)
+    caller.permissions.has(scope) || (caller.type !== 'workspace-user' && DATA_PLANE.has(scope))
   const beyond = scopes.filter((scope) => !mayGive(scope))
   if (beyond.length > 0)
     throw new GatehouseError(
@@ -169,11 +170,13 @@ function assertWithinCeiling(actor: Actor, scopes: readonly Permission[]): void 
     )
 }
 
-/** A key with an expiry mints none that ends later. */
-function assertExpiry(actor: Actor, expiresAt: number | null): void {
+/** A key with an expiry cannot mint one of its own type for its own person that ends later (decision 31). */
+function assertExpiry(actor: Actor, type: KeyType, userId: string | null, expiresAt: number | null): void {
   if (expiresAt !== null && expiresAt <= Date.now()) throw invalidField('expires_at', 'must be in the future')
   if (actor.kind === 'cli' || actor.caller.expiresAt === null) return
-  if (expiresAt === null || expiresAt > actor.caller.expiresAt)
+  const { caller } = actor
+  const isLikeItself = type === caller.type && (userId ?? caller.accountableUserId) === caller.accountableUserId
+  if (isLikeItself && (expiresAt === null || expiresAt > actor.caller.expiresAt))
     throw new GatehouseError(
       'forbidden',
       'this API key expires, so expires_at of the new one must not be later than its own',

@@ -74,8 +74,12 @@ export function createRequires(gatehouse: Gatehouse): Requires {
       },
       transform: (context) => {
         if (context.call === undefined) admit(context, anyOf)
-        if (context.params !== undefined) takeRepeatedParameters(context.params, context.body)
-        if (body !== 'render_body_bytes') normaliseName(context.body)
+        const isRender = body === 'render_body_bytes'
+        if (context.params !== undefined) {
+          assertDecoded(context.params)
+          takeRepeatedParameters(context.params, context.body, isRender ? REPEATED_IN_RENDER : REPEATED)
+        }
+        if (!isRender) normaliseName(context.body)
       },
       detail: { summary, security: [{ apiKey: [] }], 'x-permissions': anyOf },
     }
@@ -158,6 +162,11 @@ function refuseBigIntegers(body: unknown): void {
     if (isRawJson(value)) throw invalidField(shown(name), 'must not be an integer beyond ±(2⁵³−1)')
 }
 
+/** Elysia hands over null for a parameter that it cannot decode. */
+function assertDecoded(params: Record<string, string | null>): void {
+  for (const name in params) if (params[name] === null) throw invalidField('', 'the path must be percent-encoded UTF-8')
+}
+
 /** The path parameters that clients repeat in bodies, under these names (decision 4). */
 const REPEATED: Record<string, readonly string[]> = {
   promptId: ['prompt_id', 'id', 'slug'],
@@ -165,9 +174,10 @@ const REPEATED: Record<string, readonly string[]> = {
   collectionId: ['id', 'slug'],
   labelId: ['id'],
   apiKeyId: ['id'],
-  type: ['type'],
-  subType: ['sub-type', 'sub_type'],
 }
+
+/** Any other key of a render body is the model's (spec 2.1). */
+const REPEATED_IN_RENDER: typeof REPEATED = { promptId: ['prompt_id'] }
 
 /** Names are stored in one Unicode form, so that what looks alike is found alike (HT-4). */
 function normaliseName(body: unknown): void {
@@ -177,12 +187,12 @@ function normaliseName(body: unknown): void {
 }
 
 /** Removes path parameters that the body repeats, after checking that both say the same. */
-function takeRepeatedParameters(params: Record<string, string>, body: unknown): void {
+function takeRepeatedParameters(params: Record<string, string>, body: unknown, repeated: typeof REPEATED): void {
   // The body of a version is the version itself, whose id is not the prompt's; its other keys are ignored anyway.
   if (typeof body !== 'object' || body === null || params['versionId'] !== undefined) return
   const fields = body as Record<string, unknown>
   for (const param in params) {
-    for (const name of REPEATED[param] ?? []) {
+    for (const name of repeated[param] ?? []) {
       if (!Object.hasOwn(fields, name)) continue
       if (fields[name] !== params[param]) throw invalidField(name, 'differs from the path; leave it out')
       delete fields[name]

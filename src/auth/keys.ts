@@ -47,6 +47,7 @@ export function createKeys(read: Reader): Keys {
 
   function put(row: Row): void {
     // All keys of an archived workspace and user keys of a removed person are refused (decision 32).
+    if (row.digest === null) return
     const dead = row.deletedAt !== null || row.workspaceStatus === 'archived' || row.userStatus === 'removed'
     if (dead) byDigest.delete(row.digest)
     else byDigest.set(row.digest, toCaller(row))

@@ -12,10 +12,8 @@ const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
  * @throws GatehouseError `unsupported_media_type`, `payload_too_large`, `invalid`
  */
 export async function readJson(request: Request, limitBytes: number): Promise<StrictJson> {
-  if (Number(request.headers.get('content-length')) > limitBytes) throw tooLarge(limitBytes)
-  const bytes = await request.bytes()
+  const bytes = await readBytes(request, limitBytes)
   if (bytes.length === 0) return { value: {}, hasBigIntegers: false }
-  if (bytes.length > limitBytes) throw tooLarge(limitBytes)
   const type = request.headers.get('content-type')
   if (type !== 'application/json' && (type === null || !JSON_TYPE.test(type)))
     throw new GatehouseError('unsupported_media_type', 'send the body as content-type: application/json (UTF-8)')
@@ -26,6 +24,26 @@ export async function readJson(request: Request, limitBytes: number): Promise<St
     throw invalidField('', 'the body is not valid UTF-8')
   }
   return parseStrict(text)
+}
+
+/** No more than the limit is ever held. A client that breaks off is no failure of ours, so it is no 500 in the log. */
+async function readBytes(request: Request, limitBytes: number): Promise<Uint8Array> {
+  const length = request.headers.get('content-length')
+  if (Number(length) > limitBytes) throw tooLarge(limitBytes)
+  try {
+    if (length !== null) return await request.bytes()
+    const chunks: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of request.body ?? []) {
+      size += chunk.length
+      if (size > limitBytes) throw tooLarge(limitBytes)
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks)
+  } catch (error) {
+    if (error instanceof GatehouseError) throw error
+    throw invalidField('', 'the body could not be read to its end')
+  }
 }
 
 const tooLarge = (limitBytes: number): GatehouseError =>

@@ -1,7 +1,7 @@
 import { ElysiaCustomStatusResponse, ValidationError } from 'elysia'
 import { PROBLEMS } from '../../schema/api/errors.ts'
 import { storageFailure } from '../db/errors.ts'
-import { GatehouseError, invalid, invalidField } from '../errors.ts'
+import { GatehouseError, invalid } from '../errors.ts'
 import { complaints } from './complaints.ts'
 
 /**
@@ -13,8 +13,6 @@ export function toGatehouseError(thrown: unknown): GatehouseError {
   if (thrown instanceof ValidationError) return fromValidation(thrown)
   // Elysia wraps what a body parser throws
   if (thrown instanceof Error && thrown.cause instanceof GatehouseError) return thrown.cause
-  // a path parameter that is no percent-encoded UTF-8
-  if (thrown instanceof URIError) return invalidField('', 'the path is not percent-encoded UTF-8')
   if (thrown instanceof Error && 'code' in thrown && thrown.code === 'NOT_FOUND')
     return new GatehouseError('route_unknown', 'no such path; see /openapi.json for the paths there are')
   if (thrown instanceof ElysiaCustomStatusResponse)

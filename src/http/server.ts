@@ -16,6 +16,9 @@ export interface Listening {
   stop(): Promise<void>
 }
 
+/** Up to this many times the largest limit our own answer says what the limit is; beyond, Bun's 413 has no body. */
+const MOST_TIMES_LIMIT = 8
+
 /**
  * Starts listening.
  *
@@ -32,7 +35,8 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
       hostname: config.host,
       port: config.port,
       idleTimeout: config.idle_timeout_seconds,
-      maxRequestBodySize: Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
+      maxRequestBodySize:
+        MOST_TIMES_LIMIT * Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
       // Otherwise Bun answers an unhandled error with a page that holds source code.
       development: false,
       ...(tls && { tls }),

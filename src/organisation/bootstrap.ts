@@ -65,8 +65,8 @@ export async function bootstrap(
         id: userId,
         organisationId,
         email: input.email,
-        firstName: null,
-        lastName: null,
+        firstName: '',
+        lastName: '',
         role: 'owner',
         status: 'active',
         ...times,
@@ -87,7 +87,7 @@ export async function bootstrap(
       .returning({ id: t.workspaces.id })
     await tx
       .insert(t.workspaceMembers)
-      .values({ workspaceId, userId, role: 'admin', createdAt })
+      .values({ workspaceId, userId, role: 'admin', ...times })
       .returning({ userId: t.workspaceMembers.userId })
     await tx
       .insert(t.collections)

@@ -1,7 +1,8 @@
 import { GatehouseError, notFound } from '../errors.ts'
 import { MAX_PARTIAL_DEPTH, type Node, type PartialNodes, type Writing } from './fill.ts'
 import { advance, atStart, escapeJson, type JsonPosition, type JsonState, stateOf } from './json-state.ts'
-import { indentLines, type Name, type Part, parseTemplate, refuseAt, type Source } from './parse.ts'
+import { indentLines } from './lines.ts'
+import { type Name, type Part, parseTemplate, refuseAt, type Source } from './parse.ts'
 
 /** A stored partial, as its published (or asked for) version has it. */
 export interface PartialText {

@@ -1,7 +1,8 @@
 import { GatehouseError, invalidField } from '../errors.ts'
 import { type Frame, isTruthy, jsonOf, lookUp, lookUpRoot, type Run, spend, textOf } from './context.ts'
 import { escapeJson } from './json-state.ts'
-import { indentLines, type Name, type Part, parseTemplate, TEMPLATE_LIMIT_BYTES } from './parse.ts'
+import { indentLines } from './lines.ts'
+import { type Name, type Part, parseTemplate, TEMPLATE_LIMIT_BYTES } from './parse.ts'
 
 /**
  * How a value is written (decision 21): as text, as text inside a JSON string literal, or as one whole JSON value.

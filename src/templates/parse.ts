@@ -1,5 +1,6 @@
 import mustache from 'mustache'
 import { type GatehouseError, invalidField } from '../errors.ts'
+import { type Cuts, cutLines, type Extent } from './lines.ts'
 import { placeOf } from './place.ts'
 
 /** A name as written and the keys that lead to its value; the path of `{{.}}` is empty. */
@@ -54,99 +55,112 @@ export function parseTemplate(source: Source): Part[] {
     throw invalidField(path, `${label} has more than ${MAX_BLANKS} blanks in a row; shorten them`)
   if (text.length > MAX_DELIMITERS_TEXT && SETS_DELIMITERS.test(text))
     throw invalidField(path, `${label} changes its delimiters, so it must not exceed ${MAX_DELIMITERS_TEXT / 1024} KiB`)
-  return toParts({ source, textEnd: 0 }, parseTokens(source), 0)
+  const tokens = parseTokens(source)
+  const tags: Extent[] = []
+  collectTags(source, tokens, text.length, tags, 0)
+  return toParts({ source, cuts: cutLines(text, tags) }, tokens)
 }
 
 /** A refusal of something at an offset of the text. */
 export const refuseAt = ({ text, path, label }: Source, offset: number, message: string): GatehouseError =>
   invalidField(path, `${label}, ${placeOf(text, offset)}: ${message}`)
 
-/** As the Mustache specification says: a partial alone on its line is indented as its tag is. */
-export const indentLines = (text: string, indent: string): string =>
-  indent === '' ? text : text.replace(/(^|\n)(?=[^\n])/g, `$1${indent}`)
-
 /** A name as Mustache reads it: dots lead into objects, a single dot is the current value. */
 export const nameOf = (text: string): Name => ({ text, path: text === '.' ? [] : text.split('.') })
 
-/** The syntax tree of the package: kind, value, start, end, then by kind. */
-type Token =
-  | ['text' | 'name' | '&' | '!' | '=', string, number, number]
-  | ['#' | '^', string, number, number, Token[], number]
-  | ['>', string, number, number, string, number, boolean]
+/** The syntax tree of the package: kind, value, start, end; of a section also what is inside and where it is closed. */
+type Token = ['text' | 'name' | '&' | '!' | '=' | '>', string, number, number] | SectionToken
+type SectionToken = ['#' | '^', string, number, number, Token[], number]
 
-interface Reading {
-  source: Source
-  /** where the last text token ended: blanks between it and a tag were taken off, so the tag stands alone */
-  textEnd: number
-}
+const isSection = (token: Token): token is SectionToken => token[0] === '#' || token[0] === '^'
+
+/** A blank that stands for line breaks while the package parses: of tags on one line it would take the blanks between. */
+const LINE_BREAK = '\v'
+/** Never part of a template (decision 28), and no blank, so that the package takes no line for empty. */
+const END = '\0'
 
 function parseTokens(source: Source): Token[] {
   // A writer keeps every text it has parsed unless its cache is taken away (394 MB for 20,000 texts).
   const writer: { templateCache?: unknown; parse(text: string): Token[] } = new mustache.Writer()
   writer.templateCache = undefined
   try {
-    return writer.parse(source.text)
+    return writer.parse(source.text.replaceAll('\n', LINE_BREAK) + END)
   } catch (error) {
     throw explain(source, error instanceof Error ? error.message : '')
   }
 }
 
-function toParts(reading: Reading, tokens: Token[], depth: number): Part[] {
-  const { source } = reading
+/** @param end where the text of these tokens ends: at the tag that closes their section */
+function collectTags(source: Source, tokens: Token[], end: number, tags: Extent[], depth: number): void {
   if (depth > MAX_SECTION_DEPTH)
     throw invalidField(source.path, `${source.label} nests sections deeper than ${MAX_SECTION_DEPTH} levels`)
+  for (const [i, token] of tokens.entries()) {
+    if (token[0] === 'text' || token[0] === 'name' || token[0] === '&') continue
+    tags.push({ start: token[2], end: token[3] })
+    if (!isSection(token)) continue
+    const [, , , , inside, closing] = token
+    collectTags(source, inside, closing, tags, depth + 1)
+    tags.push({ start: closing, end: tokens[i + 1]?.[2] ?? end })
+  }
+}
+
+interface Reading {
+  source: Source
+  cuts: Cuts
+}
+
+function toParts(reading: Reading, tokens: Token[]): Part[] {
   const parts: Part[] = []
   for (const token of tokens) {
-    const part = toPart(reading, token, depth)
+    const part = toPart(reading, token)
     if (part !== undefined) parts.push(part)
   }
   return parts
 }
 
-function toPart(reading: Reading, token: Token, depth: number): Part | undefined {
-  const [kind, value, start] = token
+function toPart(reading: Reading, token: Token): Part | undefined {
+  if (isSection(token)) {
+    const [kind, value, start, , inside, end] = token
+    const name = named(reading, value, start)
+    return { type: kind === '#' ? 'section' : 'inverted', name, parts: toParts(reading, inside), start, end }
+  }
+  const [kind, value, start, end] = token
   switch (kind) {
     case 'text':
-      reading.textEnd = token[3]
-      return { type: 'literal', text: value, start }
+      return toLiteral(reading, start, end)
     case 'name':
     case '&':
       return { type: 'variable', name: named(reading, value, start), start }
-    case '#':
-    case '^': {
-      const name = named(reading, value, start)
-      const parts = toParts(reading, token[4], depth + 1)
-      return { type: kind === '#' ? 'section' : 'inverted', name, parts, start, end: token[5] }
-    }
     case '>':
-      return toPartial(reading, token)
+      return toPartial(reading, value, start)
     default:
       return undefined
   }
 }
 
-function toPartial(reading: Reading, token: Token & ['>', ...unknown[]]): Part {
-  const [, value, start, , blanks, tagIndex, afterText] = token
-  const alone = tagIndex === 0 && !afterText && reading.textEnd !== start
-  const indent = alone ? blanks.replace(/[^ \t]/g, '') : ''
+function toLiteral({ source, cuts }: Reading, from: number, to: number): Part | undefined {
+  const start = cuts.after.get(from) ?? from
+  const text = source.text.slice(start, cuts.before.get(to) ?? to)
+  return text === '' ? undefined : { type: 'literal', text, start }
+}
+
+function toPartial(reading: Reading, value: string, start: number): Part {
+  const { source, cuts } = reading
+  const indent = source.text.slice(cuts.before.get(start) ?? start, start)
   if (value.startsWith('>'))
     return { type: 'private', name: named(reading, value.slice(1).trim(), start), indent, start }
   if (REFERENCE.test(value)) return { type: 'partial', reference: value, indent, start }
   throw refuseAt(
-    reading.source,
+    source,
     start,
     'a partial is named {{>slug}}, {{>slug@3}} or {{>slug@latest}}; labels are not supported for partials',
   )
 }
 
-function named(reading: Reading, value: string, start: number): Name {
+function named({ source }: Reading, value: string, start: number): Name {
   if (value === '')
-    throw refuseAt(
-      reading.source,
-      start,
-      'the tag is empty; to write literal braces, change the delimiters as in {{=<% %>=}}',
-    )
-  return nameOf(value)
+    throw refuseAt(source, start, 'the tag is empty; to write literal braces, change the delimiters as in {{=<% %>=}}')
+  return nameOf(value.replaceAll(LINE_BREAK, '\n'))
 }
 
 /** The package's own messages hold the author's text and often the wrong place. */

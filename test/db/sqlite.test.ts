@@ -246,7 +246,7 @@ describe('connections', () => {
       // A violated deferred key is found by COMMIT alone.
       insert('e', () => {
         writer.run('PRAGMA defer_foreign_keys = ON')
-        writer.run("INSERT INTO users VALUES ('u', 'nobody', 'e', NULL, NULL, 'owner', 'active', 0, 0)")
+        writer.run("INSERT INTO users VALUES ('u', 'nobody', 'e', '', '', 'owner', 'active', 0, 0)")
       }),
     ])
     expect(results.map((result) => result.status === 'rejected' && result.reason.code)).toEqual([

@@ -38,6 +38,8 @@ export interface TestGatehouse {
     scopes: string[],
     extra?: Record<string, unknown>,
   ): Promise<{ id: string; key: string }>
+  /** the same installation opened once more: another node (PostgreSQL), or a restart after `gatehouse.close()` */
+  openNode(): Promise<Pick<TestGatehouse, 'gatehouse' | 'call'>>
   close(): Promise<void>
 }
 
@@ -60,8 +62,9 @@ export async function openEmptyGatehouse(dialect: Database['dialect'] = 'sqlite'
   )
   const log: string[] = []
   const write = (line: string) => void log.push(line)
-  const gatehouse = await openGatehouse(loadConfig({ path: paths.config, env }), createLog({ level: 'debug', write }))
-  return { gatehouse, dir, log }
+  const loaded = loadConfig({ path: paths.config, env })
+  const open = () => openGatehouse(loaded, createLog({ level: 'debug', write }))
+  return { gatehouse: await open(), dir, log, open }
 }
 
 /**
@@ -70,11 +73,34 @@ export async function openEmptyGatehouse(dialect: Database['dialect'] = 'sqlite'
  * @param config lines of TOML, table headers included
  */
 export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite', config = ''): Promise<TestGatehouse> {
-  const { gatehouse, dir, log } = await openEmptyGatehouse(dialect, config)
+  const { gatehouse, dir, log, open } = await openEmptyGatehouse(dialect, config)
   const made = await bootstrap(gatehouse, { organisation: 'Test', email: 'owner@example.com', uid: 0 })
-  const app = createApp(gatehouse, { checkAnswers: true })
+  const call = callOf(gatehouse, made.admin_key)
+  return {
+    gatehouse,
+    made,
+    log,
+    dir,
+    call,
+    async newKey(form, scopes, extra = {}) {
+      const { status, body } = await call('POST', `/v1/api-keys/${form}`, { name: 'test', scopes, ...extra })
+      if (status !== 200) throw new Error(`no key: ${JSON.stringify(body)}`)
+      return body
+    },
+    async openNode() {
+      const node = await open()
+      return { gatehouse: node, call: callOf(node, made.admin_key) }
+    },
+    async close() {
+      await gatehouse.close()
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
 
-  const call: TestGatehouse['call'] = async (method, path, body, { key = made.admin_key, headers = {} } = {}) => {
+function callOf(gatehouse: Gatehouse, adminKey: string): TestGatehouse['call'] {
+  const app = createApp(gatehouse, { checkAnswers: true })
+  return async (method, path, body, { key = adminKey, headers = {} } = {}) => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array
     const sent: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
     if (key !== null) sent['x-service-api-key'] = key
@@ -93,22 +119,5 @@ export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite',
       text: answered,
       body: isJson && answered !== '' ? JSON.parse(answered) : undefined,
     }
-  }
-
-  return {
-    gatehouse,
-    made,
-    log,
-    dir,
-    call,
-    async newKey(form, scopes, extra = {}) {
-      const { status, body } = await call('POST', `/v1/api-keys/${form}`, { name: 'test', scopes, ...extra })
-      if (status !== 200) throw new Error(`no key: ${JSON.stringify(body)}`)
-      return body
-    },
-    async close() {
-      await gatehouse.close()
-      rmSync(dir, { recursive: true, force: true })
-    },
   }
 }

@@ -28,17 +28,39 @@ CREATE TABLE "keyring" (
 	CONSTRAINT "keyring_purpose" CHECK (purpose IN ('data', 'api_key_pepper', 'audit_signing', 'fingerprint', 'cursor')),
 	CONSTRAINT "keyring_state" CHECK (state IN ('current', 'previous'))
 );
+CREATE TABLE "audit_events" (
+	"seq" bigint PRIMARY KEY NOT NULL,
+	"id" text COLLATE "C" NOT NULL,
+	"organisation_id" text COLLATE "C" NOT NULL,
+	"workspace_id" text COLLATE "C",
+	"action" text COLLATE "C" NOT NULL,
+	"resource_id" text COLLATE "C",
+	"resource_name" text COLLATE "C",
+	"actor_type" text COLLATE "C" NOT NULL,
+	"key_id" text COLLATE "C",
+	"user_id" text COLLATE "C",
+	"client_ip" text COLLATE "C",
+	"method" text COLLATE "C",
+	"uri" text COLLATE "C",
+	"request_id" text COLLATE "C",
+	"status" bigint NOT NULL,
+	"details" text COLLATE "C" NOT NULL,
+	"created_at" bigint NOT NULL,
+	CONSTRAINT "audit_events_actor_type" CHECK (actor_type IN ('organisation-service', 'workspace-service', 'workspace-user', 'cli', 'system'))
+);
 CREATE TABLE "organisations" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"name" text COLLATE "C" NOT NULL,
+	"settings" text COLLATE "C" DEFAULT '{}' NOT NULL,
+	"guardrails" text COLLATE "C" DEFAULT '{}' NOT NULL,
 	"created_at" bigint NOT NULL
 );
 CREATE TABLE "users" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"organisation_id" text COLLATE "C" NOT NULL,
 	"email" text COLLATE "C" NOT NULL,
-	"first_name" text COLLATE "C",
-	"last_name" text COLLATE "C",
+	"first_name" text COLLATE "C" DEFAULT '' NOT NULL,
+	"last_name" text COLLATE "C" DEFAULT '' NOT NULL,
 	"role" text COLLATE "C" NOT NULL,
 	"status" text COLLATE "C" NOT NULL,
 	"created_at" bigint NOT NULL,
@@ -51,9 +73,16 @@ CREATE TABLE "workspaces" (
 	"organisation_id" text COLLATE "C" NOT NULL,
 	"slug" text COLLATE "C" NOT NULL,
 	"name" text COLLATE "C" NOT NULL,
+	"icon" text COLLATE "C",
 	"description" text COLLATE "C",
 	"is_default" boolean NOT NULL,
 	"status" text COLLATE "C" NOT NULL,
+	"defaults" text COLLATE "C",
+	"usage_limits" text COLLATE "C",
+	"rate_limits" text COLLATE "C",
+	"security_settings" text COLLATE "C",
+	"settings" text COLLATE "C",
+	"created_by" text COLLATE "C",
 	"created_at" bigint NOT NULL,
 	"last_updated_at" bigint NOT NULL,
 	CONSTRAINT "workspaces_status" CHECK (status IN ('active', 'archived'))
@@ -63,6 +92,7 @@ CREATE TABLE "workspace_members" (
 	"user_id" text COLLATE "C" NOT NULL,
 	"role" text COLLATE "C" NOT NULL,
 	"created_at" bigint NOT NULL,
+	"last_updated_at" bigint NOT NULL,
 	CONSTRAINT "workspace_members_workspace_id_user_id_pk" PRIMARY KEY("workspace_id","user_id"),
 	CONSTRAINT "workspace_members_role" CHECK (role IN ('admin', 'manager', 'member'))
 );
@@ -76,16 +106,56 @@ CREATE TABLE "api_keys" (
 	"name" text COLLATE "C" NOT NULL,
 	"description" text COLLATE "C",
 	"scopes" text COLLATE "C" NOT NULL,
-	"digest" text COLLATE "C" NOT NULL,
+	"digest" text COLLATE "C",
+	"previous_digest" text COLLATE "C",
+	"previous_digest_expires_at" bigint,
 	"masked" text COLLATE "C" NOT NULL,
 	"creation_mode" text COLLATE "C" NOT NULL,
 	"created_by_key_id" text COLLATE "C",
 	"expires_at" bigint,
+	"expires_at_text" text COLLATE "C",
+	"rate_limits" text COLLATE "C",
+	"usage_limits" text COLLATE "C",
+	"last_reset_at" bigint,
+	"defaults" text COLLATE "C",
+	"alert_emails" text COLLATE "C",
+	"rotation_policy" text COLLATE "C",
+	"next_rotation_at" bigint,
+	"rotation_due_recorded_at" bigint,
+	"last_used_at" bigint,
 	"deleted_at" bigint,
 	"created_at" bigint NOT NULL,
 	"last_updated_at" bigint NOT NULL,
 	CONSTRAINT "api_keys_type" CHECK (type IN ('organisation-service', 'workspace-service', 'workspace-user', 'system')),
 	CONSTRAINT "api_keys_creation_mode" CHECK (creation_mode IN ('ui', 'api', 'auto'))
+);
+CREATE TABLE "invites" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"organisation_id" text COLLATE "C" NOT NULL,
+	"email" text COLLATE "C" NOT NULL,
+	"role" text COLLATE "C" NOT NULL,
+	"workspaces" text COLLATE "C" NOT NULL,
+	"key_details" text COLLATE "C",
+	"first_name" text COLLATE "C",
+	"last_name" text COLLATE "C",
+	"token_digest" text COLLATE "C" NOT NULL,
+	"status" text COLLATE "C" NOT NULL,
+	"invited_by_key_id" text COLLATE "C",
+	"invited_by_user_id" text COLLATE "C" NOT NULL,
+	"accepted_user_id" text COLLATE "C",
+	"accepted_at" bigint,
+	"expires_at" bigint NOT NULL,
+	"created_at" bigint NOT NULL,
+	CONSTRAINT "invites_role" CHECK (role IN ('admin', 'member')),
+	CONSTRAINT "invites_status" CHECK (status IN ('pending', 'accepted', 'cancelled'))
+);
+CREATE TABLE "idempotent_answers" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"body_digest" text COLLATE "C" NOT NULL,
+	"resource_id" text COLLATE "C",
+	"answer" text COLLATE "C",
+	"sealed_answer" "bytea",
+	"created_at" bigint NOT NULL
 );
 CREATE TABLE "collections" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
@@ -149,6 +219,11 @@ CREATE TABLE "partial_versions" (
 	"description" text COLLATE "C",
 	"created_at" bigint NOT NULL
 );
+CREATE TABLE "prompt_partials" (
+	"version_id" text COLLATE "C" NOT NULL,
+	"partial_slug" text COLLATE "C" NOT NULL,
+	CONSTRAINT "prompt_partials_version_id_partial_slug_pk" PRIMARY KEY("version_id","partial_slug")
+);
 CREATE TABLE "labels" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
 	"organisation_id" text COLLATE "C" NOT NULL,
@@ -168,31 +243,6 @@ CREATE TABLE "prompt_labels" (
 	"assigned_at" bigint NOT NULL,
 	CONSTRAINT "prompt_labels_prompt_id_label_id_pk" PRIMARY KEY("prompt_id","label_id")
 );
-CREATE TABLE "prompt_partials" (
-	"version_id" text COLLATE "C" NOT NULL,
-	"partial_slug" text COLLATE "C" NOT NULL,
-	CONSTRAINT "prompt_partials_version_id_partial_slug_pk" PRIMARY KEY("version_id","partial_slug")
-);
-CREATE TABLE "audit_events" (
-	"seq" bigint PRIMARY KEY NOT NULL,
-	"id" text COLLATE "C" NOT NULL,
-	"organisation_id" text COLLATE "C" NOT NULL,
-	"workspace_id" text COLLATE "C",
-	"action" text COLLATE "C" NOT NULL,
-	"resource_id" text COLLATE "C",
-	"resource_name" text COLLATE "C",
-	"actor_type" text COLLATE "C" NOT NULL,
-	"key_id" text COLLATE "C",
-	"user_id" text COLLATE "C",
-	"client_ip" text COLLATE "C",
-	"method" text COLLATE "C",
-	"uri" text COLLATE "C",
-	"request_id" text COLLATE "C",
-	"status" bigint NOT NULL,
-	"details" text COLLATE "C" NOT NULL,
-	"created_at" bigint NOT NULL,
-	CONSTRAINT "audit_events_actor_type" CHECK (actor_type IN ('organisation-service', 'workspace-service', 'workspace-user', 'cli', 'system'))
-);
 ALTER TABLE "users" ADD CONSTRAINT "users_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "workspaces" ADD CONSTRAINT "workspaces_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "workspace_members" ADD CONSTRAINT "workspace_members_workspace_id_workspaces_id_fk" FOREIGN KEY ("workspace_id") REFERENCES "public"."workspaces"("id") ON DELETE cascade ON UPDATE no action;
@@ -201,6 +251,7 @@ ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_organisation_id_organisations_id
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_workspace_id_workspaces_id_fk" FOREIGN KEY ("workspace_id") REFERENCES "public"."workspaces"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_accountable_user_id_users_id_fk" FOREIGN KEY ("accountable_user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;
+ALTER TABLE "invites" ADD CONSTRAINT "invites_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "collections" ADD CONSTRAINT "collections_workspace_id_workspaces_id_fk" FOREIGN KEY ("workspace_id") REFERENCES "public"."workspaces"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "prompts" ADD CONSTRAINT "prompts_workspace_id_workspaces_id_fk" FOREIGN KEY ("workspace_id") REFERENCES "public"."workspaces"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "prompts" ADD CONSTRAINT "prompts_collection_id_collections_id_fk" FOREIGN KEY ("collection_id") REFERENCES "public"."collections"("id") ON DELETE no action ON UPDATE no action;
@@ -208,16 +259,25 @@ ALTER TABLE "prompt_versions" ADD CONSTRAINT "prompt_versions_prompt_id_prompts_
 ALTER TABLE "partials" ADD CONSTRAINT "partials_workspace_id_workspaces_id_fk" FOREIGN KEY ("workspace_id") REFERENCES "public"."workspaces"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "partials" ADD CONSTRAINT "partials_collection_id_collections_id_fk" FOREIGN KEY ("collection_id") REFERENCES "public"."collections"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "partial_versions" ADD CONSTRAINT "partial_versions_partial_id_partials_id_fk" FOREIGN KEY ("partial_id") REFERENCES "public"."partials"("id") ON DELETE cascade ON UPDATE no action;
+ALTER TABLE "prompt_partials" ADD CONSTRAINT "prompt_partials_version_id_prompt_versions_id_fk" FOREIGN KEY ("version_id") REFERENCES "public"."prompt_versions"("id") ON DELETE cascade ON UPDATE no action;
 ALTER TABLE "labels" ADD CONSTRAINT "labels_organisation_id_organisations_id_fk" FOREIGN KEY ("organisation_id") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "labels" ADD CONSTRAINT "labels_workspace_id_workspaces_id_fk" FOREIGN KEY ("workspace_id") REFERENCES "public"."workspaces"("id") ON DELETE no action ON UPDATE no action;
 ALTER TABLE "prompt_labels" ADD CONSTRAINT "prompt_labels_prompt_id_prompts_id_fk" FOREIGN KEY ("prompt_id") REFERENCES "public"."prompts"("id") ON DELETE cascade ON UPDATE no action;
 ALTER TABLE "prompt_labels" ADD CONSTRAINT "prompt_labels_label_id_labels_id_fk" FOREIGN KEY ("label_id") REFERENCES "public"."labels"("id") ON DELETE cascade ON UPDATE no action;
 ALTER TABLE "prompt_labels" ADD CONSTRAINT "prompt_labels_version_id_prompt_versions_id_fk" FOREIGN KEY ("version_id") REFERENCES "public"."prompt_versions"("id") ON DELETE cascade ON UPDATE no action;
-ALTER TABLE "prompt_partials" ADD CONSTRAINT "prompt_partials_version_id_prompt_versions_id_fk" FOREIGN KEY ("version_id") REFERENCES "public"."prompt_versions"("id") ON DELETE cascade ON UPDATE no action;
-CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("organisation_id","email");
+CREATE INDEX "audit_events_organisation" ON "audit_events" USING btree ("organisation_id","created_at");
+CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("organisation_id","email") WHERE status = 'active';
 CREATE UNIQUE INDEX "workspaces_slug" ON "workspaces" USING btree ("organisation_id","slug");
+CREATE INDEX "workspace_members_user" ON "workspace_members" USING btree ("user_id");
 CREATE UNIQUE INDEX "api_keys_digest" ON "api_keys" USING btree ("digest");
+CREATE UNIQUE INDEX "api_keys_previous_digest" ON "api_keys" USING btree ("previous_digest");
+CREATE INDEX "api_keys_workspace" ON "api_keys" USING btree ("workspace_id");
+CREATE INDEX "api_keys_user" ON "api_keys" USING btree ("user_id");
+CREATE INDEX "api_keys_next_rotation" ON "api_keys" USING btree ("next_rotation_at");
 CREATE INDEX "api_keys_organisation" ON "api_keys" USING btree ("organisation_id","created_at");
+CREATE UNIQUE INDEX "invites_token" ON "invites" USING btree ("token_digest");
+CREATE INDEX "invites_organisation" ON "invites" USING btree ("organisation_id","created_at");
+CREATE INDEX "idempotent_answers_created" ON "idempotent_answers" USING btree ("created_at");
 CREATE UNIQUE INDEX "collections_slug" ON "collections" USING btree ("slug");
 CREATE INDEX "collections_workspace" ON "collections" USING btree ("workspace_id");
 CREATE INDEX "collections_parent" ON "collections" USING btree ("parent_collection_id");
@@ -229,8 +289,7 @@ CREATE UNIQUE INDEX "partials_slug" ON "partials" USING btree ("slug");
 CREATE INDEX "partials_workspace" ON "partials" USING btree ("workspace_id","last_updated_at");
 CREATE INDEX "partials_collection" ON "partials" USING btree ("collection_id");
 CREATE UNIQUE INDEX "partial_versions_number" ON "partial_versions" USING btree ("partial_id","number");
+CREATE INDEX "prompt_partials_slug" ON "prompt_partials" USING btree ("partial_slug");
 CREATE UNIQUE INDEX "labels_name" ON "labels" USING btree ("scope_id","name");
 CREATE INDEX "labels_organisation" ON "labels" USING btree ("organisation_id");
 CREATE INDEX "prompt_labels_label" ON "prompt_labels" USING btree ("label_id");
-CREATE INDEX "prompt_partials_slug" ON "prompt_partials" USING btree ("partial_slug");
-CREATE INDEX "audit_events_organisation" ON "audit_events" USING btree ("organisation_id","created_at");

@@ -28,17 +28,40 @@ CREATE TABLE `keyring` (
 	CONSTRAINT "keyring_purpose" CHECK(purpose IN ('data', 'api_key_pepper', 'audit_signing', 'fingerprint', 'cursor')),
 	CONSTRAINT "keyring_state" CHECK(state IN ('current', 'previous'))
 ) STRICT;
+CREATE TABLE `audit_events` (
+	`seq` integer PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`organisation_id` text NOT NULL,
+	`workspace_id` text,
+	`action` text NOT NULL,
+	`resource_id` text,
+	`resource_name` text,
+	`actor_type` text NOT NULL,
+	`key_id` text,
+	`user_id` text,
+	`client_ip` text,
+	`method` text,
+	`uri` text,
+	`request_id` text,
+	`status` integer NOT NULL,
+	`details` text NOT NULL,
+	`created_at` integer NOT NULL,
+	CONSTRAINT "audit_events_actor_type" CHECK(actor_type IN ('organisation-service', 'workspace-service', 'workspace-user', 'cli', 'system'))
+) STRICT;
+CREATE INDEX `audit_events_organisation` ON `audit_events` (`organisation_id`,`created_at`);
 CREATE TABLE `organisations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
+	`settings` text DEFAULT '{}' NOT NULL,
+	`guardrails` text DEFAULT '{}' NOT NULL,
 	`created_at` integer NOT NULL
 ) STRICT;
 CREATE TABLE `users` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
 	`email` text NOT NULL,
-	`first_name` text,
-	`last_name` text,
+	`first_name` text DEFAULT '' NOT NULL,
+	`last_name` text DEFAULT '' NOT NULL,
 	`role` text NOT NULL,
 	`status` text NOT NULL,
 	`created_at` integer NOT NULL,
@@ -47,15 +70,22 @@ CREATE TABLE `users` (
 	CONSTRAINT "users_role" CHECK(role IN ('owner', 'admin', 'member')),
 	CONSTRAINT "users_status" CHECK(status IN ('active', 'removed'))
 ) STRICT;
-CREATE UNIQUE INDEX `users_email` ON `users` (`organisation_id`,`email`);
+CREATE UNIQUE INDEX `users_email` ON `users` (`organisation_id`,`email`) WHERE status = 'active';
 CREATE TABLE `workspaces` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
 	`slug` text NOT NULL,
 	`name` text NOT NULL,
+	`icon` text,
 	`description` text,
 	`is_default` integer NOT NULL,
 	`status` text NOT NULL,
+	`defaults` text,
+	`usage_limits` text,
+	`rate_limits` text,
+	`security_settings` text,
+	`settings` text,
+	`created_by` text,
 	`created_at` integer NOT NULL,
 	`last_updated_at` integer NOT NULL,
 	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
@@ -67,11 +97,13 @@ CREATE TABLE `workspace_members` (
 	`user_id` text NOT NULL,
 	`role` text NOT NULL,
 	`created_at` integer NOT NULL,
+	`last_updated_at` integer NOT NULL,
 	PRIMARY KEY(`workspace_id`, `user_id`),
 	FOREIGN KEY (`workspace_id`) REFERENCES `workspaces`(`id`) ON UPDATE no action ON DELETE cascade,
 	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action,
 	CONSTRAINT "workspace_members_role" CHECK(role IN ('admin', 'manager', 'member'))
 ) STRICT;
+CREATE INDEX `workspace_members_user` ON `workspace_members` (`user_id`);
 CREATE TABLE `api_keys` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -82,11 +114,23 @@ CREATE TABLE `api_keys` (
 	`name` text NOT NULL,
 	`description` text,
 	`scopes` text NOT NULL,
-	`digest` text NOT NULL,
+	`digest` text,
+	`previous_digest` text,
+	`previous_digest_expires_at` integer,
 	`masked` text NOT NULL,
 	`creation_mode` text NOT NULL,
 	`created_by_key_id` text,
 	`expires_at` integer,
+	`expires_at_text` text,
+	`rate_limits` text,
+	`usage_limits` text,
+	`last_reset_at` integer,
+	`defaults` text,
+	`alert_emails` text,
+	`rotation_policy` text,
+	`next_rotation_at` integer,
+	`rotation_due_recorded_at` integer,
+	`last_used_at` integer,
 	`deleted_at` integer,
 	`created_at` integer NOT NULL,
 	`last_updated_at` integer NOT NULL,
@@ -98,7 +142,43 @@ CREATE TABLE `api_keys` (
 	CONSTRAINT "api_keys_creation_mode" CHECK(creation_mode IN ('ui', 'api', 'auto'))
 ) STRICT;
 CREATE UNIQUE INDEX `api_keys_digest` ON `api_keys` (`digest`);
+CREATE UNIQUE INDEX `api_keys_previous_digest` ON `api_keys` (`previous_digest`);
+CREATE INDEX `api_keys_workspace` ON `api_keys` (`workspace_id`);
+CREATE INDEX `api_keys_user` ON `api_keys` (`user_id`);
+CREATE INDEX `api_keys_next_rotation` ON `api_keys` (`next_rotation_at`);
 CREATE INDEX `api_keys_organisation` ON `api_keys` (`organisation_id`,`created_at`);
+CREATE TABLE `invites` (
+	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
+	`email` text NOT NULL,
+	`role` text NOT NULL,
+	`workspaces` text NOT NULL,
+	`key_details` text,
+	`first_name` text,
+	`last_name` text,
+	`token_digest` text NOT NULL,
+	`status` text NOT NULL,
+	`invited_by_key_id` text,
+	`invited_by_user_id` text NOT NULL,
+	`accepted_user_id` text,
+	`accepted_at` integer,
+	`expires_at` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`organisation_id`) REFERENCES `organisations`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "invites_role" CHECK(role IN ('admin', 'member')),
+	CONSTRAINT "invites_status" CHECK(status IN ('pending', 'accepted', 'cancelled'))
+) STRICT;
+CREATE UNIQUE INDEX `invites_token` ON `invites` (`token_digest`);
+CREATE INDEX `invites_organisation` ON `invites` (`organisation_id`,`created_at`);
+CREATE TABLE `idempotent_answers` (
+	`id` text PRIMARY KEY NOT NULL,
+	`body_digest` text NOT NULL,
+	`resource_id` text,
+	`answer` text,
+	`sealed_answer` blob,
+	`created_at` integer NOT NULL
+) STRICT;
+CREATE INDEX `idempotent_answers_created` ON `idempotent_answers` (`created_at`);
 CREATE TABLE `collections` (
 	`id` text PRIMARY KEY NOT NULL,
 	`workspace_id` text NOT NULL,
@@ -179,6 +259,13 @@ CREATE TABLE `partial_versions` (
 	FOREIGN KEY (`partial_id`) REFERENCES `partials`(`id`) ON UPDATE no action ON DELETE cascade
 ) STRICT;
 CREATE UNIQUE INDEX `partial_versions_number` ON `partial_versions` (`partial_id`,`number`);
+CREATE TABLE `prompt_partials` (
+	`version_id` text NOT NULL,
+	`partial_slug` text NOT NULL,
+	PRIMARY KEY(`version_id`, `partial_slug`),
+	FOREIGN KEY (`version_id`) REFERENCES `prompt_versions`(`id`) ON UPDATE no action ON DELETE cascade
+) STRICT;
+CREATE INDEX `prompt_partials_slug` ON `prompt_partials` (`partial_slug`);
 CREATE TABLE `labels` (
 	`id` text PRIMARY KEY NOT NULL,
 	`organisation_id` text NOT NULL,
@@ -206,31 +293,3 @@ CREATE TABLE `prompt_labels` (
 	FOREIGN KEY (`version_id`) REFERENCES `prompt_versions`(`id`) ON UPDATE no action ON DELETE cascade
 ) STRICT;
 CREATE INDEX `prompt_labels_label` ON `prompt_labels` (`label_id`);
-CREATE TABLE `prompt_partials` (
-	`version_id` text NOT NULL,
-	`partial_slug` text NOT NULL,
-	PRIMARY KEY(`version_id`, `partial_slug`),
-	FOREIGN KEY (`version_id`) REFERENCES `prompt_versions`(`id`) ON UPDATE no action ON DELETE cascade
-) STRICT;
-CREATE INDEX `prompt_partials_slug` ON `prompt_partials` (`partial_slug`);
-CREATE TABLE `audit_events` (
-	`seq` integer PRIMARY KEY NOT NULL,
-	`id` text NOT NULL,
-	`organisation_id` text NOT NULL,
-	`workspace_id` text,
-	`action` text NOT NULL,
-	`resource_id` text,
-	`resource_name` text,
-	`actor_type` text NOT NULL,
-	`key_id` text,
-	`user_id` text,
-	`client_ip` text,
-	`method` text,
-	`uri` text,
-	`request_id` text,
-	`status` integer NOT NULL,
-	`details` text NOT NULL,
-	`created_at` integer NOT NULL,
-	CONSTRAINT "audit_events_actor_type" CHECK(actor_type IN ('organisation-service', 'workspace-service', 'workspace-user', 'cli', 'system'))
-) STRICT;
-CREATE INDEX `audit_events_organisation` ON `audit_events` (`organisation_id`,`created_at`);

@@ -1,0 +1,285 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { desc, eq } from 'drizzle-orm'
+import { PERMISSIONS, type Permission } from '../schema/api/permissions.ts'
+import { createApp } from '../src/app.ts'
+import type { Gatehouse } from '../src/gatehouse.ts'
+import { auditCount, expectProblem, useWorld, type World } from './support/scenario.ts'
+import { addKey, addOrganisation, addWorkspace, type Tenant } from './support/tenants.ts'
+
+interface Row {
+  needs: readonly Permission[]
+  /** what a successful call is sent; `$workspace` is an id, `$unique` a new name */
+  body?: object
+  /** the action of the one audit row that a change leaves; absent for reads */
+  audits?: string
+  /** never answers 200 */
+  alwaysRefused?: true
+}
+
+const families = ['organisation_service_api_keys', 'workspace_service_api_keys', 'workspace_user_api_keys'] as const
+const anyOf = (verb: 'list' | 'read' | 'delete') => families.map((family) => `${family}.${verb}` as const)
+const prompt = { name: 'p', string: 'x', parameters: {}, model: 'm' }
+const keyWith = (scope: Permission) => ({ name: 'k', scopes: [scope] })
+
+/** Written by hand: a new route is public or guarded because somebody said so here, too. */
+const PUBLIC = [
+  'GET /livez',
+  'GET /readyz',
+  'GET /metrics',
+  'GET /openapi.json',
+  'GET /docs',
+  'GET /docs/start.js',
+  'GET /docs/swagger-ui.js',
+  'GET /docs/swagger-ui.css',
+]
+
+const GUARDED: Record<string, Row> = {
+  'POST /v1/prompts': { needs: ['prompts.create'], body: prompt, audits: 'prompts.create' },
+  'GET /v1/prompts': { needs: ['prompts.list'] },
+  'GET /v1/prompts/:promptId': { needs: ['prompts.read'] },
+  'PUT /v1/prompts/:promptId': { needs: ['prompts.update'], body: { name: 'q' }, audits: 'prompts.update' },
+  'DELETE /v1/prompts/:promptId': { needs: ['prompts.delete'], audits: 'prompts.delete' },
+  'GET /v1/prompts/:promptId/versions': { needs: ['prompts.read'] },
+  'GET /v1/prompts/:promptId/versions/:versionId': { needs: ['prompts.read'] },
+  'PUT /v1/prompts/:promptId/versions/:versionId': {
+    needs: ['prompts.update'],
+    body: { label_id: null },
+    audits: 'prompts.update',
+  },
+  'PUT /v1/prompts/:promptId/makeDefault': {
+    needs: ['prompts.publish'],
+    body: { version: 1 },
+    audits: 'prompts.publish',
+  },
+  'POST /v1/prompts/:promptId/render': { needs: ['prompts.render'], body: { variables: {} } },
+  'POST /prompts/:promptId/render': { needs: ['prompts.render'], body: { variables: {} } },
+  'POST /v1/prompts/partials': { needs: ['prompts.create'], body: { name: 'p', string: '' }, audits: 'prompts.create' },
+  'GET /v1/prompts/partials': { needs: ['prompts.list'] },
+  'GET /v1/prompts/partials/:partialId': { needs: ['prompts.read'] },
+  'PUT /v1/prompts/partials/:partialId': { needs: ['prompts.update'], body: { string: 'y' }, audits: 'prompts.update' },
+  'DELETE /v1/prompts/partials/:partialId': { needs: ['prompts.delete'], audits: 'prompts.delete' },
+  'GET /v1/prompts/partials/:partialId/versions': { needs: ['prompts.read'] },
+  'PUT /v1/prompts/partials/:partialId/makeDefault': {
+    needs: ['prompts.publish'],
+    body: { version: 1 },
+    audits: 'prompts.publish',
+  },
+  'POST /v1/collections': { needs: ['prompts.create'], body: { name: 'c' }, audits: 'collections.create' },
+  'GET /v1/collections': { needs: ['prompts.list'] },
+  'GET /v1/collections/:collectionId': { needs: ['prompts.read'] },
+  'PUT /v1/collections/:collectionId': { needs: ['prompts.update'], body: { name: 'd' }, audits: 'collections.update' },
+  'DELETE /v1/collections/:collectionId': { needs: ['prompts.delete'], audits: 'collections.delete' },
+  'POST /v1/labels': { needs: ['prompts.create'], body: { name: '$unique' }, audits: 'labels.create' },
+  'GET /v1/labels': { needs: ['prompts.list'] },
+  'GET /v1/labels/:labelId': { needs: ['prompts.read'] },
+  'PUT /v1/labels/:labelId': { needs: ['prompts.update'], body: { description: 'd' }, audits: 'labels.update' },
+  'DELETE /v1/labels/:labelId': { needs: ['prompts.delete'], audits: 'labels.delete' },
+  'POST /v1/api-keys/organisation/service': {
+    needs: ['organisation_service_api_keys.create'],
+    body: keyWith('organisation_service_api_keys.create'),
+    audits: 'organisation_service_api_keys.create',
+  },
+  'POST /v1/api-keys/workspace/service': {
+    needs: ['workspace_service_api_keys.create'],
+    body: { ...keyWith('workspace_service_api_keys.create'), workspace_id: '$workspace' },
+    audits: 'workspace_service_api_keys.create',
+  },
+  'POST /v1/api-keys/workspace/user': {
+    needs: ['workspace_user_api_keys.create'],
+    body: { ...keyWith('workspace_user_api_keys.create'), workspace_id: '$workspace' },
+    audits: 'workspace_user_api_keys.create',
+  },
+  'POST /v1/api-keys/organisation/user': {
+    needs: ['organisation_service_api_keys.create', 'workspace_user_api_keys.create'],
+    body: keyWith('prompts.read'),
+    alwaysRefused: true,
+  },
+  'GET /v1/api-keys': { needs: anyOf('list') },
+  'GET /v1/api-keys/:apiKeyId': { needs: anyOf('read') },
+  'DELETE /v1/api-keys/:apiKeyId': { needs: anyOf('delete'), audits: 'workspace_service_api_keys.delete' },
+}
+
+const rows = Object.entries(GUARDED).map(([route, row]) => {
+  const [method = '', path = ''] = route.split(' ')
+  return { route, method, path, ...row }
+})
+type Guarded = (typeof rows)[number]
+const withIds = rows.filter(({ path }) => path.includes(':'))
+const changes = rows.filter(({ audits }) => audits !== undefined)
+
+describe('every route', () => {
+  let tenant: Tenant
+  let elsewhere: Tenant
+  let stranger: Tenant
+  const world = useWorld('sqlite', async ({ gatehouse, made }) => {
+    const {
+      organisation_id: organisationId,
+      user_id: userId,
+      workspace_id: workspaceId,
+      collection_id: collectionId,
+    } = made
+    tenant = { organisationId, userId, workspaceId, collectionId }
+    elsewhere = { organisationId, userId, ...(await addWorkspace(gatehouse, organisationId)) }
+    stranger = await addOrganisation(gatehouse)
+  })
+  const adminKey = (scopes: readonly Permission[]) => addKey(world().gatehouse, tenant, 'organisation-service', scopes)
+
+  test('is in one of the two lists above', () => {
+    const served = createApp(world().gatehouse, { checkAnswers: false }).routes
+    expect(served.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
+      [...PUBLIC, ...Object.keys(GUARDED)].sort(),
+    )
+  })
+
+  test('declares the permissions of the list, and only public ones declare none', () => {
+    const served = createApp(world().gatehouse, { checkAnswers: false }).routes
+    const declared = served.map(({ method, path, hooks }) => [`${method} ${path}`, hooks.detail?.['x-permissions']])
+    const listed = [...PUBLIC.map((route) => [route, undefined]), ...rows.map(({ route, needs }) => [route, needs])]
+    expect(Object.fromEntries(declared)).toEqual(Object.fromEntries(listed))
+  })
+
+  test.each(PUBLIC)('is public and answers without a key: %s', async (route) => {
+    const [method = '', path = ''] = route.split(' ')
+    expect((await world().call(method, path, undefined, { key: null })).status).toBe(200)
+  })
+
+  test.each(rows)('learns nobody about its body without a key: $route', async (row) => {
+    const { call } = world()
+    const [path] = await fillPath(world(), row)
+    for (const body of BAD_BODIES) expectProblem(await call(row.method, path, body, { key: null }), 'unauthenticated')
+  })
+
+  test.each(rows)('refuses a key without its scope before it looks at the body or the id: $route', async (row) => {
+    const { call, gatehouse } = world()
+    const key = await adminKey(PERMISSIONS.filter((scope) => !row.needs.includes(scope)))
+    const [path] = await fillPath(world(), row)
+    const before = await auditCount({ gatehouse })
+    for (const each of [path, row.path.replace(/:\w+/g, 'nowhere')]) {
+      for (const body of BAD_BODIES) {
+        const answer = await call(row.method, each, body, { key })
+        expectProblem(answer, 'forbidden')
+        expect(answer.body.message).toContain(row.needs.join(' or '))
+      }
+    }
+    expect(await auditCount({ gatehouse })).toBe(before)
+  })
+
+  test.each(rows)('needs no more than the scope it declares: $route', async (row) => {
+    const { call } = world()
+    const [path, body] = await fillPath(world(), row)
+    const key = await adminKey(
+      row.audits?.endsWith('api_keys.delete') ? [row.audits as Permission] : row.needs.slice(0, row.audits ? 1 : 3),
+    )
+    const answer = await call(row.method, path, body, { key })
+    if (row.alwaysRefused) expectProblem(answer, 'invalid')
+    else expect(answer.status, answer.text).toBe(200)
+  })
+
+  describe.each([
+    ['another workspace', () => addKey(world().gatehouse, elsewhere, 'workspace-service')],
+    ['another organisation', () => addKey(world().gatehouse, stranger, 'organisation-service')],
+  ])('for a key of %s', (_, newKey) => {
+    let key: string
+    beforeAll(async () => {
+      key = await newKey()
+    })
+
+    test.each(withIds)('knows nothing: $route', async (row) => {
+      const { call, gatehouse } = world()
+      const [path, body] = await fillPath(world(), row)
+      const before = await auditCount({ gatehouse })
+      const foreign = await call(row.method, path, body, { key })
+      const missing = await call(
+        row.method,
+        row.path.replace(/:\w+/g, () => Bun.randomUUIDv7()),
+        body,
+        { key },
+      )
+      expectProblem(foreign, 'not_found')
+      expect(withoutRequestId(foreign.text)).toBe(withoutRequestId(missing.text))
+      expect(await auditCount({ gatehouse })).toBe(before)
+      expect(
+        (await call('GET', path.replace(/\/(?:makeDefault|render)$/, '').replace(/^\/prompts/, '/v1/prompts'))).status,
+      ).toBe(200)
+    })
+  })
+
+  test.each(changes)('leaves one audit row that says who did what: $route', async (row) => {
+    const { call, gatehouse } = world()
+    const [path, body] = await fillPath(world(), row)
+    const key = await addKey(gatehouse, tenant, 'organisation-service')
+    const keyId = gatehouse.keys.find(gatehouse.digestKey(key), Date.now())?.keyId
+    const before = await auditCount({ gatehouse })
+    const answer = await call(row.method, path, body, { key })
+    const { auditEvents } = gatehouse.read.tables
+    const [event] = await gatehouse.read.select().from(auditEvents).orderBy(desc(auditEvents.seq)).limit(1)
+    expect(await auditCount({ gatehouse })).toBe(before + 1)
+    expect(event).toMatchObject({
+      action: row.audits,
+      actorType: 'organisation-service',
+      organisationId: tenant.organisationId,
+      workspaceId: row.route.includes('/organisation/service') ? null : tenant.workspaceId,
+      keyId,
+      userId: tenant.userId,
+      requestId: answer.headers.get('x-request-id'),
+      method: row.method,
+      uri: path,
+      status: 200,
+    })
+    expect(event?.resourceId).toMatch(/^[0-9a-f-]{36}$/)
+    expect(event?.resourceName).toBeString()
+  })
+
+  test.each(changes)('changes nothing for a key that another node revoked a moment ago: $route', async (row) => {
+    const { call, gatehouse } = world()
+    const [path, body] = await fillPath(world(), row)
+    const key = await addKey(gatehouse, tenant, 'organisation-service')
+    await revokeUnnoticed(gatehouse, key)
+    const before = await auditCount({ gatehouse })
+    expectProblem(await call(row.method, path, body, { key }), 'unauthenticated')
+    expect(await auditCount({ gatehouse })).toBe(before)
+  })
+})
+
+/** As another node does it before this one has polled: the row is gone, the cache does not know. */
+async function revokeUnnoticed(gatehouse: Gatehouse, key: string): Promise<void> {
+  const actor = { kind: 'cli', uid: 0, organisationId: 'test', command: 'test' } as const
+  await gatehouse.audited(actor, { action: 'test.revoke' }, async (tx) => {
+    const { apiKeys: t } = tx.tables
+    const ofKey = eq(t.digest, gatehouse.digestKey(key))
+    await tx.update(t).set({ deletedAt: tx.now }).where(ofKey).returning({ id: t.id })
+  })
+}
+
+/** Not JSON, of the wrong shape, too large: none of it may be noticed before 401 and 403. */
+const BAD_BODIES = ['{', '[]', JSON.stringify({ name: 'x'.repeat(5_000_000) })]
+
+const withoutRequestId = (text: string): string => text.replace(/"request_id":"[a-z]{20}"/, '')
+
+/** The route's path and body with ids of fresh things, so that rows do not depend on each other. */
+async function fillPath(
+  { call, newKey, made }: World,
+  { path, body }: Guarded,
+): Promise<[path: string, body?: object]> {
+  const make = async (at: string, sent: object): Promise<string> => (await call('POST', at, sent)).body.id
+  const fresh: Record<string, () => Promise<string>> = {
+    promptId: () => make('/v1/prompts', prompt),
+    partialId: () => make('/v1/prompts/partials', { name: 'p', string: 'x' }),
+    collectionId: () => make('/v1/collections', { name: 'c' }),
+    labelId: () => make('/v1/labels', { name: `l-${Bun.randomUUIDv7()}` }),
+    apiKeyId: async () => (await newKey('workspace/service', ['prompts.read'], { workspace_id: made.workspace_id })).id,
+  }
+  let filled = path
+  for (const [, name = ''] of path.matchAll(/:(\w+)/g)) {
+    const promptId = /prompts\/([^/:]+)/.exec(filled)?.[1]
+    const id =
+      name === 'versionId'
+        ? (await call('GET', `/v1/prompts/${promptId}`)).body.prompt_version_id
+        : await fresh[name]?.()
+    filled = filled.replace(`:${name}`, id)
+  }
+  const sent = JSON.stringify(body ?? null)
+    .replace('$workspace', made.workspace_id)
+    .replace('$unique', Bun.randomUUIDv7())
+  return [filled, JSON.parse(sent) ?? undefined]
+}
