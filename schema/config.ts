@@ -14,6 +14,12 @@ export const Config = Type.Object(
         description: 'address to listen on; anything but loopback needs TLS or behind_proxy',
       }),
       port: Type.Integer({ default: 8787, minimum: 0, maximum: 65535, description: 'TCP port; 0 picks a free one' }),
+      public_url: Type.String({
+        default: '',
+        pattern: '^(https?://[^\\s/?#@]+)?$',
+        expects: 'an origin such as https://gatehouse.example.com, without a path',
+        description: 'origin under which people reach this server, for the links of invites; empty: the address above',
+      }),
       tls_cert_file: path('PEM file with the certificate chain; turns TLS on together with tls_key_file'),
       tls_key_file: path('PEM file with the private key, readable by the service user alone'),
       behind_proxy: Type.Boolean({
@@ -126,6 +132,29 @@ export const Config = Type.Object(
         minimum: 1,
         maximum: 86_400,
         description: 'a node that could not look for changes this long answers 503 (PostgreSQL)',
+      }),
+    }),
+    rotation: section({
+      enforce: Type.Boolean({
+        default: false,
+        description:
+          'refuses an API key whose scheduled rotation is overdue by its transition period; otherwise it is only reported as due',
+      }),
+    }),
+    smtp: section({
+      url: Type.String({
+        default: '',
+        pattern: '^(smtps?://[^\\s/?#]+)?$',
+        expects: 'a URL such as smtps://user@mail.example.com:465, or empty',
+        description:
+          'mail server that sends invites, such as smtps://user@host:465; smtp:// uses STARTTLS, which only a loopback host may do without; empty sends none',
+      }),
+      password: reference('reference to the password of the user in smtp.url'),
+      from: Type.String({
+        default: '',
+        pattern: '^([^\\s@<>,;]+@[^\\s@<>,;]+)?$',
+        expects: 'an e-mail address',
+        description: 'sender of the mails; required with smtp.url',
       }),
     }),
     system: section({

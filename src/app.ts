@@ -1,5 +1,6 @@
 import { Elysia } from 'elysia'
 import { apiKeyRoutes } from './api-keys/routes.ts'
+import { auditRoutes } from './audit/routes.ts'
 import { createRequires } from './auth/guard.ts'
 import { collectionRoutes } from './collections/routes.ts'
 import type { Gatehouse } from './gatehouse.ts'
@@ -8,10 +9,16 @@ import { createAnswers } from './http/answers.ts'
 import { docsRoutes } from './http/docs-routes.ts'
 import { healthRoutes } from './http/health-routes.ts'
 import { methodsByPath } from './http/methods.ts'
+import { invitePageRoutes } from './invites/page-routes.ts'
+import { inviteRoutes } from './invites/routes.ts'
 import { labelRoutes } from './labels/routes.ts'
+import { memberRoutes } from './members/routes.ts'
+import { organisationRoutes } from './organisation/routes.ts'
 import { partialRoutes } from './partials/routes.ts'
 import { renderRoutes } from './prompts/render-routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
+import { userRoutes } from './users/routes.ts'
+import { workspaceRoutes } from './workspaces/routes.ts'
 
 /**
  * The whole HTTP interface: a table of contents.
@@ -21,7 +28,7 @@ import { promptRoutes } from './prompts/routes.ts'
 export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean }) {
   const requires = createRequires(gatehouse)
   const accessLog = createAccessLog(gatehouse)
-  const answers = createAnswers(gatehouse.config, accessLog, (path) => methods(path))
+  const answers = createAnswers(gatehouse, accessLog, (path) => methods(path))
 
   const administration = new Elysia({ prefix: '/v1', normalize: false })
     .mapResponse(({ responseValue, ...context }) =>
@@ -34,11 +41,18 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
     .use(collectionRoutes(gatehouse, requires))
     .use(labelRoutes(gatehouse, requires))
     .use(apiKeyRoutes(gatehouse, requires))
+    .use(workspaceRoutes(gatehouse, requires))
+    .use(memberRoutes(gatehouse, requires))
+    .use(organisationRoutes(gatehouse, requires))
+    .use(auditRoutes(gatehouse, requires))
+    .use(userRoutes(gatehouse, requires))
+    .use(inviteRoutes(gatehouse, requires))
 
   const app = new Elysia({ normalize: false })
     .onError(({ error, ...context }) => answers.failure(context as unknown as AnswerContext, error))
     .use(healthRoutes(gatehouse))
     .use(docsRoutes(gatehouse))
+    .use(invitePageRoutes(gatehouse))
     .use(renderRoutes(gatehouse, requires, accessLog.rendered))
     .use(administration)
 

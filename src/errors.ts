@@ -10,6 +10,8 @@ interface Details {
   /** every complaint of a validation, in the order of the contract */
   complaints?: Complaint[]
   retryAfterSeconds?: number
+  /** further header fields of the answer */
+  headers?: Record<string, string>
   /** the methods a path takes, for `Allow` */
   allow?: string[]
   cause?: unknown
@@ -25,6 +27,7 @@ export class GatehouseError extends Error {
   readonly code: ProblemCode
   readonly complaints: Complaint[]
   readonly retryAfterSeconds: number | undefined
+  readonly headers: Record<string, string> | undefined
   readonly allow: string[] | undefined
 
   constructor(code: ProblemCode, message: string, details: Details = {}) {
@@ -32,6 +35,7 @@ export class GatehouseError extends Error {
     this.code = code
     this.complaints = details.complaints ?? []
     this.retryAfterSeconds = details.retryAfterSeconds
+    this.headers = details.headers
     this.allow = details.allow
   }
 }
@@ -43,6 +47,12 @@ export function invalid(complaints: Complaint[]): GatehouseError {
     first === undefined ? 'invalid request' : first.path === '' ? first.message : `${first.path}: ${first.message}`
   return new GatehouseError('invalid', message, { complaints })
 }
+
+/**
+ * A name or index as it may stand in a path. Names that are no plain names may be secrets in the wrong place, and some clients
+ * take the digits 404 anywhere in an error for "gone" (decision 3).
+ */
+export const shown = (key: string): string => (/^[\w-]{1,64}$/.test(key) && !key.includes('404') ? key : '*')
 
 /** A refused input with one complaint. */
 export const invalidField = (path: string, message: string): GatehouseError => invalid([{ path, message }])

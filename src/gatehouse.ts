@@ -1,6 +1,9 @@
 import type { Config } from '../schema/config.ts'
 import type { Audited } from './audit/audited.ts'
-import { createAudited } from './audit/audited.ts'
+import { auditKeys } from './audit/keys.ts'
+import { openAudit } from './audit/open.ts'
+import type { AuditReader } from './audit/reader.ts'
+import type { Refusals } from './audit/refusals.ts'
 import { createKeys, type Keys } from './auth/keys.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
@@ -10,7 +13,9 @@ import type { Change, Database, Reader } from './db/database.ts'
 import { type DatabaseOptions, openDatabase } from './db/open.ts'
 import { GatehouseError } from './errors.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
-import type { Log } from './log.ts'
+import { describeError, type Log } from './log.ts'
+import { createMailer, type Mailer } from './mail/mailer.ts'
+import { createLastUsed, type LastUsed } from './metering/last-used.ts'
 import { type ModelTable, modelTable } from './prompts/models.ts'
 import { createRegistry, type Registry } from './prompts/registry.ts'
 
@@ -21,10 +26,15 @@ export interface Gatehouse {
   dialect: Database['dialect']
   read: Reader
   audited: Audited
+  refusals: Refusals
+  /** the audit trail, read beside everything else */
+  listAuditRows: AuditReader['list']
   keys: Keys
+  lastUsed: LastUsed
   registry: Registry
   models: ModelTable
   metrics: Metrics
+  mailer: Mailer
   /** whether `bootstrap` has been run */
   initialised(): boolean
   /** opens the keyring and fills the caches; at start, and right after bootstrap */
@@ -39,6 +49,8 @@ export interface Gatehouse {
   assertServing(): void
   /** the peer's address, set by the server; null on a unix socket */
   clientIp(request: Request): string | null
+  /** where people reach this server, without a trailing slash: `server.public_url`, or what the server listens on */
+  publicUrl(): string
   /** throws when storage takes no writes */
   probe(): Promise<void>
   /** set at shutdown: `/readyz` says no, requests in flight are finished */
@@ -50,35 +62,48 @@ export interface Gatehouse {
 /**
  * Opens database, keyring and caches.
  *
+ * @param options.acceptRollback why a database that is older than its audit anchor is taken all the same
  * @throws StartError with an exit code when the installation cannot be opened as it is
  */
-export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gatehouse> {
+export async function openGatehouse(
+  loaded: LoadedConfig,
+  log: Log,
+  options: { acceptRollback?: string } = {},
+): Promise<Gatehouse> {
   const { config } = loaded
   const database = await openDatabase(databaseOptions(loaded))
   const { read } = database
-  const keys = createKeys(read)
+  const keys = createKeys(read, { enforcesRotation: config.rotation.enforce })
+  const lastUsed = createLastUsed(database.transaction)
   const registry = createRegistry(read, config.cache.compiled_templates)
   const maxStalenessMs = config.cache.max_staleness_seconds * 1000
   let draining = false
   let keyring: Keyring | undefined
   let digest: ((clear: string) => string) | undefined
-
+  const audit = openAudit(database, config.data.dir, log)
+  const metrics = createMetrics()
+  const mailer = createMailer({ smtp: config.smtp, password: loaded.smtpPassword, log, metrics })
   const gatehouse: Gatehouse = {
     config,
     log,
     dialect: database.dialect,
     read,
-    audited: createAudited(database),
+    audited: audit.audited,
+    refusals: audit.refusals,
+    listAuditRows: audit.list,
     keys,
+    lastUsed,
     registry,
     models: modelTable(config.render.models),
-    metrics: createMetrics(),
+    metrics,
+    mailer,
     initialised: () => keyring !== undefined,
     async initialise() {
       const rows = await read.select().from(read.tables.keyring)
       if (rows.length === 0) return
       keyring = openKeyring(rows, gatehouse.masterKeys())
       digest = createDigest(keyring.apiKeyPepper.reveal())
+      await audit.useKeys(auditKeys(keyring))
       await Promise.all([keys.load(), registry.load()])
     },
     masterKeys: () => readMasterKeys(config.master_key.source, loaded.environment.reveal()),
@@ -99,18 +124,27 @@ export async function openGatehouse(loaded: LoadedConfig, log: Log): Promise<Gat
         )
     },
     clientIp: () => null,
+    publicUrl: () => config.server.public_url || `http://${config.server.host}:${config.server.port}`,
     probe: () => database.probe(),
     drain: () => {
       draining = true
     },
     draining: () => draining,
-    close: () => database.close(),
+    async close() {
+      await mailer.close()
+      await audit.close()
+      await lastUsed.flush().catch((error) => log.warn('last_used_lost', { cause: describeError(error) }))
+      await database.close()
+    },
   }
   database.onCommitted((changes) => applyChanges(gatehouse, changes))
-  await gatehouse.initialise().catch(async (error) => {
+  try {
+    await gatehouse.initialise()
+    await audit.assertNotRolledBack(options.acceptRollback)
+  } catch (error) {
     await database.close()
     throw error
-  })
+  }
   return gatehouse
 }
 
@@ -125,6 +159,7 @@ async function applyChanges({ keys, registry, initialise }: Gatehouse, changes: 
   for (const { kind, id } of changes) {
     if (kind === '*') await initialise()
     else if (kind === 'api_key') await keys.reload(id)
+    else if (kind === 'organisation') await keys.load()
     else if (kind === 'workspace') await keys.reloadWhere({ workspaceId: id })
     else if (kind === 'user') await keys.reloadWhere({ userId: id })
     else if (kind === 'prompt') await registry.reloadPrompt(id)
@@ -133,7 +168,7 @@ async function applyChanges({ keys, registry, initialise }: Gatehouse, changes: 
   }
 }
 
-function databaseOptions({ config, databasePassword }: LoadedConfig): DatabaseOptions {
+export function databaseOptions({ config, databasePassword }: LoadedConfig): DatabaseOptions {
   const { url, pool_size: poolSize, poll_ms: pollMs } = config.database
   if (url === '') return { dialect: 'sqlite', dataDir: config.data.dir, create: true }
   const password = databasePassword?.reveal()

@@ -1,4 +1,4 @@
-import { invalidField } from './errors.ts'
+import { invalidField, shown } from './errors.ts'
 
 /** A JSON number kept as its text: what `JSON.rawJSON('9223372036854775807')` gives. Prints as that text. */
 export interface RawJson {
@@ -162,11 +162,11 @@ function refuseUnsafeStrings(value: unknown, path: string): void {
   if (typeof value === 'string') {
     if (!isSafeText(value)) throw invalidField(path, 'must not contain NUL or half a surrogate pair')
   } else if (Array.isArray(value)) {
-    for (const [i, item] of value.entries()) refuseUnsafeStrings(item, `${path}[${i}]`)
+    for (const [i, item] of value.entries()) refuseUnsafeStrings(item, `${path}[${shown(String(i))}]`)
   } else if (typeof value === 'object' && value !== null && !JSON.isRawJSON(value)) {
     for (const [key, member] of Object.entries(value)) {
       if (!isSafeText(key)) throw invalidField(path, 'a key must not contain NUL or half a surrogate pair')
-      refuseUnsafeStrings(member, path === '' ? key : `${path}.${key}`)
+      refuseUnsafeStrings(member, path === '' ? shown(key) : `${path}.${shown(key)}`)
     }
   }
 }

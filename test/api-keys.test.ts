@@ -3,23 +3,23 @@ import { eq } from 'drizzle-orm'
 import { GRANTABLE } from '../schema/api/permissions.ts'
 import { DIALECTS } from './support/database.ts'
 import { expectProblem, scenarios, useWorld } from './support/scenario.ts'
-import { addKey, addOrganisation, addPerson, addWorkspace } from './support/tenants.ts'
+import { addKey, addOrganisation, addPerson, addWorkspace, defaultTenant } from './support/tenants.ts'
 
 const HOUR = 3_600_000
 const inHours = (hours: number): string => new Date(Date.now() + hours * HOUR).toISOString()
 
 describe.each(DIALECTS)('API keys: %s', (dialect) => {
   const world = useWorld(dialect, async ({ gatehouse, made, names, keys, newKey }) => {
-    const own = { organisationId: made.organisation_id, workspaceId: made.workspace_id, userId: made.user_id }
+    const own = defaultTenant(made)
     const second = await addWorkspace(gatehouse, made.organisation_id)
     const other = await addOrganisation(gatehouse)
-    keys['service'] = await addKey(gatehouse, { ...own, collectionId: '' }, 'workspace-service')
-    keys['user'] = await addKey(gatehouse, { ...own, collectionId: '' }, 'workspace-user')
+    keys['service'] = await addKey(gatehouse, own, 'workspace-service')
+    keys['user'] = await addKey(gatehouse, own, 'workspace-user')
     keys['elsewhere'] = await addKey(gatehouse, { ...own, ...second }, 'workspace-service')
     keys['foreign'] = other.adminKey
     const minting = ['workspace_service_api_keys.create']
-    keys['manager'] = await addKey(gatehouse, { ...own, collectionId: '' }, 'workspace-service', minting)
-    keys['person'] = await addKey(gatehouse, { ...own, collectionId: '' }, 'workspace-user', minting)
+    keys['manager'] = await addKey(gatehouse, own, 'workspace-service', minting)
+    keys['person'] = await addKey(gatehouse, own, 'workspace-user', minting)
     const scopes = ['workspace_service_api_keys.create', 'organisation_service_api_keys.create', 'prompts.read']
     keys['minter'] = (await newKey('organisation/service', scopes)).key
     keys['expiring'] = (await newKey('organisation/service', scopes, { expires_at: inHours(1) })).key
@@ -82,6 +82,67 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
       expect: 'invalid',
       mentions: '"param":"user_id"',
     },
+    {
+      name: 'all that can be said of a key',
+      body: {
+        ...key,
+        rate_limits: [
+          { type: 'tokens', unit: 'rpd', value: 0 },
+          { type: 'requests', unit: 'rpw', value: 7 },
+        ],
+        usage_limits: { credit_limit: 10.5, alert_threshold: 10.5, periodic_reset: 'monthly' },
+        defaults: { metadata: { team: 'a', b: '' }, config_id: null },
+        alert_emails: ['b@example.com', 'a@example.com'],
+        expires_at: '2999-01-31T12:00:00.5+05:30',
+        rotation_policy: { next_rotation_at: '2998-12-31T05:30:00+05:30', key_transition_period_ms: 1_800_000 },
+      },
+      expect: 200,
+      keep: { rich: 'id' },
+    },
+    {
+      name: 'is read back as it was said, in its order and its words',
+      call: 'GET /v1/api-keys/$rich',
+      expect: 200,
+      answer: {
+        rate_limits: [
+          { type: 'tokens', unit: 'rpd', value: 0 },
+          { type: 'requests', unit: 'rpw', value: 7 },
+        ],
+        usage_limits: {
+          type: 'cost',
+          credit_limit: 10.5,
+          alert_threshold: 10.5,
+          periodic_reset: 'monthly',
+          periodic_reset_days: null,
+          next_usage_reset_at: expect.stringMatching(/-01T00:00:00\.000Z$/),
+        },
+        next_usage_reset_at: expect.stringMatching(/-01T00:00:00\.000Z$/),
+        defaults: { metadata: { team: 'a', b: '' }, config_id: null, allow_config_override: true },
+        allow_config_override: 1,
+        alert_emails: ['b@example.com', 'a@example.com'],
+        expires_at: '2999-01-31T12:00:00.5+05:30',
+        rotation_policy: {
+          rotation_period: null,
+          next_rotation_at: '2998-12-31T05:30:00+05:30',
+          key_transition_period_ms: 1_800_000,
+          status: 'active',
+        },
+      },
+    },
+    {
+      name: 'nulls stand for nothing',
+      body: {
+        ...key,
+        description: null,
+        rate_limits: null,
+        usage_limits: null,
+        defaults: null,
+        alert_emails: null,
+        expires_at: null,
+        rotation_policy: null,
+      },
+      expect: 200,
+    },
     { name: 'its own organisation may be named', body: { ...key, organisation_id: '$organisation_id' }, expect: 200 },
     { name: 'another one may not', body: { ...key, organisation_id: '$workspace_id' }, expect: 'forbidden' },
     ...[
@@ -99,8 +160,43 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
       ['expires_at', { ...key, expires_at: '2999-01-01' }],
       ['expires_at', { ...key, expires_at: '2999-02-31T25:00:00Z' }],
       ['expires_at', { ...key, expires_at: '' }],
-      ['rate_limits', { ...key, rate_limits: [] }],
-      ['usage_limits', { ...key, usage_limits: null }],
+      ['rate_limits', { ...key, rate_limits: { type: 'requests', unit: 'rpm', value: 1 } }],
+      ['rate_limits[0].unit', { ...key, rate_limits: [{ type: 'requests', unit: 'rpy', value: 1 }] }],
+      ['rate_limits[0].value', { ...key, rate_limits: [{ type: 'requests', unit: 'rpm', value: -1 }] }],
+      ['rate_limits[0].value', { ...key, rate_limits: [{ type: 'requests', unit: 'rpm', value: 1.5 }] }],
+      ['rate_limits[1]', { ...key, rate_limits: [1, 2].map((value) => ({ type: 'requests', unit: 'rpm', value })) }],
+      ['usage_limits', { ...key, usage_limits: [{ credit_limit: 1 }] }],
+      ['usage_limits.credit_limit', { ...key, usage_limits: {} }],
+      ['usage_limits.credit_limit', { ...key, usage_limits: { credit_limit: 0 } }],
+      ['usage_limits.alert_threshold', { ...key, usage_limits: { credit_limit: 1, alert_threshold: 2 } }],
+      [
+        'usage_limits.periodic_reset_days',
+        { ...key, usage_limits: { credit_limit: 1, periodic_reset: 'weekly', periodic_reset_days: 7 } },
+      ],
+      ['defaults.config_id', { ...key, defaults: { config_id: 'pc-1' } }],
+      ['defaults.metadata.team', { ...key, defaults: { metadata: { team: 1 } } }],
+      ['defaults.allow_config_override', { ...key, defaults: { allow_config_override: 'no' } }],
+      ['alert_emails[1]', { ...key, alert_emails: ['a@example.com', 'nobody'] }],
+      ['rotation_policy', { ...key, rotation_policy: {} }],
+      [
+        'rotation_policy',
+        { ...key, rotation_policy: { rotation_period: 'weekly', next_rotation_at: '2999-01-01T00:00:00Z' } },
+      ],
+      ['rotation_policy.rotation_period', { ...key, rotation_policy: { rotation_period: 'daily' } }],
+      ['rotation_policy.next_rotation_at', { ...key, rotation_policy: { next_rotation_at: '2999-01-01T00:00:01Z' } }],
+      ['rotation_policy.next_rotation_at', { ...key, rotation_policy: { next_rotation_at: '2020-01-01T00:00:00Z' } }],
+      ['rotation_policy.next_rotation_at', { ...key, rotation_policy: { next_rotation_at: 'soon' } }],
+      [
+        'rotation_policy.key_transition_period_ms',
+        { ...key, rotation_policy: { rotation_period: 'weekly', key_transition_period_ms: 1_799_999 } },
+      ],
+      [
+        'rotation_policy.key_transition_period_ms',
+        { ...key, rotation_policy: { rotation_period: 'weekly', key_transition_period_ms: 604_800_000 } },
+      ],
+      ['reset_usage', { ...key, reset_usage: true }],
+      ['role', { ...key, role: 'owner' }],
+      ['accountable_user_id', { ...key, accountable_user_id: '9d1e0000-0000-4000-8000-000000000000' }],
       ['key', { ...key, key: 'gth_a_chosen' }],
       ['id', { ...key, id: 'x' }],
       ['status', { ...key, status: 'active' }],
@@ -138,7 +234,7 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
         type: 'workspace-service',
         workspace_id: '$second_workspace',
         user_id: null,
-        expires_at: '2998-12-31T22:00:00.000Z',
+        expires_at: '2999-01-01T00:00:00+02:00',
       },
     },
     { name: 'an admin key must say which', body: key, expect: 'invalid', mentions: '"param":"workspace_id"' },
@@ -173,9 +269,9 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
     {
       name: 'a user key gives what it holds, no more',
       as: 'person',
-      body: { ...key, scopes: ['workspace_service_api_keys.create', 'completions.write'] },
+      body: { ...key, scopes: ['workspace_service_api_keys.create', 'prompts.delete'] },
       expect: 'forbidden',
-      mentions: 'completions.write',
+      mentions: 'prompts.delete',
     },
     {
       name: 'nobody gives a scope that they do not hold',

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { desc, eq } from 'drizzle-orm'
-import { type Audited, createAudited } from '../src/audit/audited.ts'
+import { eq } from 'drizzle-orm'
+import { type Audited, createTrail } from '../src/audit/audited.ts'
 import type { Actor, Caller } from '../src/auth/caller.ts'
 import type { Database, Tx } from '../src/db/database.ts'
+import { auditTrail, TEST_AUDIT_KEYS } from './support/audit.ts'
 import { DIALECTS, openTestDatabase, type TestDatabase } from './support/database.ts'
 
 describe.each(DIALECTS)('audited: %s', (dialect) => {
@@ -12,13 +13,20 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
   const organisationId = Bun.randomUUIDv7()
   const workspaceId = Bun.randomUUIDv7()
   const userId = Bun.randomUUIDv7()
-  const request = { requestId: 'r1', method: 'POST', uri: '/v1/things?x=1', clientIp: '192.0.2.1' }
+  const request = {
+    requestId: 'r1',
+    method: 'POST',
+    uri: '/v1/things?x=1',
+    clientIp: '192.0.2.1',
+    headers: { 'user-agent': 'test' },
+    body: { name: 'Prompt' },
+  }
   const cli: Actor = { kind: 'cli', uid: 1000, organisationId, command: 'bootstrap' }
 
   beforeAll(async () => {
     opened = await openTestDatabase(dialect)
     db = opened.db
-    audited = createAudited(db)
+    audited = createTrail(db, { keys: () => TEST_AUDIT_KEYS }).audited
     await write(async (tx) => {
       const times = { createdAt: tx.now, lastUpdatedAt: tx.now }
       await tx.insert(tx.tables.organisations).values({ id: organisationId, name: 'o', createdAt: tx.now })
@@ -28,12 +36,13 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
       await tx
         .insert(tx.tables.workspaces)
         .values({ id: workspaceId, organisationId, slug: 'w', name: 'w', isDefault: true, status: 'active', ...times })
+      await tx.insert(tx.tables.workspaceMembers).values({ workspaceId, userId, role: 'member', ...times })
     })
   })
   afterAll(() => opened.drop())
 
   const write = <T>(work: (tx: Tx) => Promise<T>) => db.transaction({ action: 'test' }, work)
-  const events = () => db.read.select().from(db.read.tables.auditEvents).orderBy(desc(db.read.tables.auditEvents.seq))
+  const events = () => auditTrail(db.read)
   const failure = (promise: Promise<unknown>) =>
     promise.then(
       () => undefined,
@@ -45,6 +54,7 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
     overrides: { expiresAt?: number; deletedAt?: number } = {},
   ): Promise<Extract<Actor, { kind: 'key' }>> {
     const keyId = Bun.randomUUIDv7()
+    const permissions = ['prompts.create'] as const
     await write((tx) =>
       tx.insert(tx.tables.apiKeys).values({
         id: keyId,
@@ -54,7 +64,7 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
         accountableUserId: userId,
         type: 'workspace-user',
         name: 'k',
-        scopes: '[]',
+        scopes: JSON.stringify(permissions),
         digest: keyId,
         masked: 'gk…',
         creationMode: 'api',
@@ -70,10 +80,15 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
       workspaceId,
       accountableUserId: userId,
       userId,
-      permissions: new Set(),
+      permissions: new Set(permissions),
+      rank: 'member',
       expiresAt: null,
+      endsAt: null,
+      isPreviousSecret: false,
+      limiter: undefined,
+      digest: keyId,
     }
-    return { kind: 'key', caller, request }
+    return { kind: 'key', caller, permissions, request }
   }
 
   test('a change leaves one row that says who, what, where and when', async () => {
@@ -88,22 +103,26 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
     expect(rows.length).toBe(before + 1)
     expect(rows[0]).toEqual({
       seq: (rows[1]?.seq ?? 0) + 1,
-      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      organisationId,
-      workspaceId,
-      action: 'prompts.create',
-      resourceId: 'p1',
-      resourceName: 'Prompt',
-      actorType: 'workspace-user',
-      keyId: actor.caller.keyId,
-      userId,
-      clientIp: '192.0.2.1',
+      timestamp: new Date(now).toISOString(),
+      clock: 0,
+      organisation_id: organisationId,
+      workspace_id: workspaceId,
+      user_type: 'api_key',
+      user_id: actor.caller.keyId,
+      accountable_user_id: userId,
+      resource_type: 'prompts',
+      action: 'create',
+      resource_id: 'p1',
+      resource_name: 'Prompt',
       method: 'POST',
       uri: '/v1/things?x=1',
-      requestId: 'r1',
-      status: 200,
-      details: '{"a":1}',
-      createdAt: now,
+      request_id: 'r1',
+      client_ip: '192.0.2.1',
+      request_headers: { 'user-agent': 'test' },
+      query_params: { x: '1' },
+      request_body: { name: 'Prompt' },
+      response_status_code: 200,
+      details: expect.objectContaining({ a: 1 }),
     })
   })
 
@@ -111,10 +130,10 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
     await audited(cli, { action: 'organisations.create', workspaceId: null }, async () => {})
     const [row] = await events()
     expect(row).toMatchObject({
-      actorType: 'cli',
-      keyId: null,
-      workspaceId: null,
-      details: '{"uid":1000,"command":"bootstrap"}',
+      user_type: 'cli',
+      user_id: 'cli:1000',
+      workspace_id: null,
+      details: { command: 'bootstrap' },
     })
   })
 

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { desc, eq } from 'drizzle-orm'
-import { PERMISSIONS, type Permission } from '../schema/api/permissions.ts'
+import { eq } from 'drizzle-orm'
+import { GRANTABLE, PERMISSIONS, type Permission } from '../schema/api/permissions.ts'
 import { createApp } from '../src/app.ts'
 import type { Gatehouse } from '../src/gatehouse.ts'
+import { auditTrail, doneBy } from './support/audit.ts'
 import { auditCount, expectProblem, useWorld, type World } from './support/scenario.ts'
-import { addKey, addOrganisation, addWorkspace, type Tenant } from './support/tenants.ts'
+import { addKey, addOrganisation, addPerson, addWorkspace, type Tenant } from './support/tenants.ts'
 
 interface Row {
   needs: readonly Permission[]
@@ -14,6 +15,8 @@ interface Row {
   audits?: string
   /** never answers 200 */
   alwaysRefused?: true
+  /** concerns no workspace: its audit row names none */
+  ofOrganisation?: true
 }
 
 const families = ['organisation_service_api_keys', 'workspace_service_api_keys', 'workspace_user_api_keys'] as const
@@ -31,7 +34,12 @@ const PUBLIC = [
   'GET /docs/start.js',
   'GET /docs/swagger-ui.js',
   'GET /docs/swagger-ui.css',
+  'GET /invite',
+  'GET /invite/page.js',
+  'GET /invite/page.css',
 ]
+/** Public as well; what proves the caller is in the body. */
+const PROVED_BY_BODY = ['POST /v1/admin/users/invites/accept']
 
 const GUARDED: Record<string, Row> = {
   'POST /v1/prompts': { needs: ['prompts.create'], body: prompt, audits: 'prompts.create' },
@@ -96,6 +104,37 @@ const GUARDED: Record<string, Row> = {
   },
   'GET /v1/api-keys': { needs: anyOf('list') },
   'GET /v1/api-keys/:apiKeyId': { needs: anyOf('read') },
+  'GET /v1/admin/users': { needs: ['organisation_users.list'] },
+  'GET /v1/admin/users/:userId': { needs: ['organisation_users.read'] },
+  'PUT /v1/admin/users/:userId': {
+    needs: ['organisation_users.update'],
+    body: { first_name: 'x' },
+    audits: 'organisation_users.update',
+    ofOrganisation: true,
+  },
+  'DELETE /v1/admin/users/:userId': {
+    needs: ['organisation_users.delete'],
+    audits: 'organisation_users.delete',
+    ofOrganisation: true,
+  },
+  'POST /v1/admin/users/invites': {
+    needs: ['organisation_users.create'],
+    body: { email: '$unique@example.com', role: 'member' },
+    audits: 'organisation_users.invite',
+    ofOrganisation: true,
+  },
+  'GET /v1/admin/users/invites': { needs: ['organisation_users.list'] },
+  'GET /v1/admin/users/invites/:inviteId': { needs: ['organisation_users.read'] },
+  'DELETE /v1/admin/users/invites/:inviteId': {
+    needs: ['organisation_users.delete'],
+    audits: 'organisation_users.delete',
+    ofOrganisation: true,
+  },
+  'POST /v1/admin/users/invites/:inviteId/resend': {
+    needs: ['organisation_users.create'],
+    audits: 'organisation_users.resend',
+    ofOrganisation: true,
+  },
   'DELETE /v1/api-keys/:apiKeyId': { needs: anyOf('delete'), audits: 'workspace_service_api_keys.delete' },
 }
 
@@ -127,14 +166,17 @@ describe('every route', () => {
   test('is in one of the two lists above', () => {
     const served = createApp(world().gatehouse, { checkAnswers: false }).routes
     expect(served.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
-      [...PUBLIC, ...Object.keys(GUARDED)].sort(),
+      [...PUBLIC, ...PROVED_BY_BODY, ...Object.keys(GUARDED)].sort(),
     )
   })
 
   test('declares the permissions of the list, and only public ones declare none', () => {
     const served = createApp(world().gatehouse, { checkAnswers: false }).routes
     const declared = served.map(({ method, path, hooks }) => [`${method} ${path}`, hooks.detail?.['x-permissions']])
-    const listed = [...PUBLIC.map((route) => [route, undefined]), ...rows.map(({ route, needs }) => [route, needs])]
+    const listed = [
+      ...[...PUBLIC, ...PROVED_BY_BODY].map((route) => [route, undefined]),
+      ...rows.map(({ route, needs }) => [route, needs]),
+    ]
     expect(Object.fromEntries(declared)).toEqual(Object.fromEntries(listed))
   })
 
@@ -176,15 +218,18 @@ describe('every route', () => {
   })
 
   describe.each([
-    ['another workspace', () => addKey(world().gatehouse, elsewhere, 'workspace-service')],
-    ['another organisation', () => addKey(world().gatehouse, stranger, 'organisation-service')],
-  ])('for a key of %s', (_, newKey) => {
+    ['another workspace', 'workspace-service', () => addKey(world().gatehouse, elsewhere, 'workspace-service')],
+    ['another organisation', 'organisation-service', () => addKey(world().gatehouse, stranger, 'organisation-service')],
+  ] as const)('for a key of %s', (_, type, newKey) => {
     let key: string
     beforeAll(async () => {
       key = await newKey()
     })
 
-    test.each(withIds)('knows nothing: $route', async (row) => {
+    // What no key of the type may do is refused before anything is looked up.
+    const reachable = withIds.filter(({ needs }) => needs.some((scope) => GRANTABLE[type].has(scope)))
+
+    test.each(reachable)('knows nothing: $route', async (row) => {
       const { call, gatehouse } = world()
       const [path, body] = await fillPath(world(), row)
       const before = await auditCount({ gatehouse })
@@ -199,7 +244,8 @@ describe('every route', () => {
       expect(withoutRequestId(foreign.text)).toBe(withoutRequestId(missing.text))
       expect(await auditCount({ gatehouse })).toBe(before)
       expect(
-        (await call('GET', path.replace(/\/(?:makeDefault|render)$/, '').replace(/^\/prompts/, '/v1/prompts'))).status,
+        (await call('GET', path.replace(/\/(?:makeDefault|render|resend)$/, '').replace(/^\/prompts/, '/v1/prompts')))
+          .status,
       ).toBe(200)
     })
   })
@@ -211,23 +257,22 @@ describe('every route', () => {
     const keyId = gatehouse.keys.find(gatehouse.digestKey(key), Date.now())?.keyId
     const before = await auditCount({ gatehouse })
     const answer = await call(row.method, path, body, { key })
-    const { auditEvents } = gatehouse.read.tables
-    const [event] = await gatehouse.read.select().from(auditEvents).orderBy(desc(auditEvents.seq)).limit(1)
+    const [event] = await auditTrail(gatehouse.read)
     expect(await auditCount({ gatehouse })).toBe(before + 1)
+    expect(event && doneBy(event)).toBe(row.audits)
     expect(event).toMatchObject({
-      action: row.audits,
-      actorType: 'organisation-service',
-      organisationId: tenant.organisationId,
-      workspaceId: row.route.includes('/organisation/service') ? null : tenant.workspaceId,
-      keyId,
-      userId: tenant.userId,
-      requestId: answer.headers.get('x-request-id'),
+      user_type: 'api_key',
+      organisation_id: tenant.organisationId,
+      workspace_id: row.ofOrganisation || row.route.includes('/organisation/service') ? null : tenant.workspaceId,
+      user_id: keyId,
+      accountable_user_id: tenant.userId,
+      request_id: answer.headers.get('x-request-id'),
       method: row.method,
       uri: path,
-      status: 200,
+      response_status_code: 200,
     })
-    expect(event?.resourceId).toMatch(/^[0-9a-f-]{36}$/)
-    expect(event?.resourceName).toBeString()
+    expect(event?.resource_id).toMatch(/^[0-9a-f-]{36}$/)
+    expect(event?.resource_name).toBeString()
   })
 
   test.each(changes)('changes nothing for a key that another node revoked a moment ago: $route', async (row) => {
@@ -258,7 +303,7 @@ const withoutRequestId = (text: string): string => text.replace(/"request_id":"[
 
 /** The route's path and body with ids of fresh things, so that rows do not depend on each other. */
 async function fillPath(
-  { call, newKey, made }: World,
+  { call, newKey, made, gatehouse }: World,
   { path, body }: Guarded,
 ): Promise<[path: string, body?: object]> {
   const make = async (at: string, sent: object): Promise<string> => (await call('POST', at, sent)).body.id
@@ -266,6 +311,8 @@ async function fillPath(
     promptId: () => make('/v1/prompts', prompt),
     partialId: () => make('/v1/prompts/partials', { name: 'p', string: 'x' }),
     collectionId: () => make('/v1/collections', { name: 'c' }),
+    userId: () => addPerson(gatehouse, made.organisation_id, 'member'),
+    inviteId: () => make('/v1/admin/users/invites', { email: `${Bun.randomUUIDv7()}@example.com`, role: 'member' }),
     labelId: () => make('/v1/labels', { name: `l-${Bun.randomUUIDv7()}` }),
     apiKeyId: async () => (await newKey('workspace/service', ['prompts.read'], { workspace_id: made.workspace_id })).id,
   }

@@ -3,23 +3,29 @@ import {
   ApiKey,
   ApiKeyCreated,
   ApiKeyList,
-  type ApiKey as ApiKeyWire,
+  ApiKeyRotated,
   CreateApiKey,
   ListApiKeysQuery,
+  RotateApiKey,
+  UpdateApiKey,
 } from '../../schema/api/api-keys.ts'
 import { Nothing } from '../../schema/api/common.ts'
 import { problems } from '../../schema/api/errors.ts'
-import type { Caller } from '../auth/caller.ts'
+import { mayTouchKeyOf } from '../auth/ceiling.ts'
 import { actorOf, guarded, type Requires } from '../auth/guard.ts'
-import { assertOwnOrganisation, reaches, workspaceForCreate, workspaceForList } from '../auth/tenancy.ts'
-import { GatehouseError, invalidField, notFound } from '../errors.ts'
+import { assertOwnOrganisation, workspaceForCreate, workspaceForList } from '../auth/tenancy.ts'
+import { invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { listOf, readPage } from '../http/paging.ts'
-import { type ApiKeyType, createApiKey, deleteApiKey, familyOf } from './service.ts'
-import { type ApiKeyRow, findApiKey, listApiKeyRows } from './store.ts'
+import { presentApiKey } from './present.ts'
+import { rotateApiKey } from './rotate.ts'
+import { API_KEY_TYPES, type ApiKeyType, familyOf } from './scopes.ts'
+import { createApiKey, deleteApiKey, getApiKey } from './service.ts'
+import { listApiKeyRows } from './store.ts'
+import { updateApiKey } from './update.ts'
 
-const TYPES: readonly ApiKeyType[] = ['organisation-service', 'workspace-service', 'workspace-user']
-const anyFamily = (verb: 'list' | 'read' | 'delete') => TYPES.map((type) => `${familyOf(type)}.${verb}` as const)
+const anyFamily = (verb: 'list' | 'read' | 'update' | 'delete' | 'rotate') =>
+  API_KEY_TYPES.map((type) => `${familyOf(type)}.${verb}` as const)
 
 /** The organisation and the person are always those of the key; the path says which of the three forms is meant. */
 export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
@@ -47,17 +53,8 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
       type === 'organisation-service'
         ? null
         : (await workspaceForCreate(gatehouse.read, actor.caller, body.workspace_id)).id
-    const { name, scopes, description = null, user_id: userId } = body
-    const expiresAt = readTime(body.expires_at)
-    const made = await createApiKey(gatehouse, actor, {
-      type,
-      name,
-      scopes,
-      description,
-      workspaceId,
-      userId,
-      expiresAt,
-    })
+    const { user_id: userId, organisation_id: _own, workspace_id: _named, type: _type, ...rest } = body
+    const made = await createApiKey(gatehouse, actor, { ...rest, type, workspaceId, userId })
     return { ...made, object: 'api-key' as const }
   }
 
@@ -99,12 +96,13 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
       '',
       async ({ query, caller }) => {
         const workspaceId = await workspaceForList(gatehouse.read, caller, query.workspace_id)
-        const types = TYPES.filter((type) => caller.permissions.has(`${familyOf(type)}.list`))
+        const types = API_KEY_TYPES.filter((type) => caller.permissions.has(`${familyOf(type)}.list`))
         const ids = query.ids
           ?.split(',')
           .map((id) => id.trim())
           .filter((id) => id !== '')
-        const filter = { organisationId: caller.organisationId, workspaceId, ids, types }
+        const userId = mayTouchKeyOf(caller, null) ? undefined : caller.userId
+        const filter = { organisationId: caller.organisationId, workspaceId, userId, ids, types }
         const { rows, total } = await listApiKeyRows(gatehouse.read, filter, readPage(query))
         return listOf(
           rows.map((row) => presentApiKey(row, Date.now())),
@@ -120,16 +118,42 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
     .get(
       '/:apiKeyId',
       async ({ params, caller }) =>
-        presentApiKey(await getApiKey(gatehouse, caller, params.apiKeyId, 'read'), Date.now()),
+        presentApiKey(await getApiKey(gatehouse.read, caller, params.apiKeyId, 'read'), Date.now()),
       {
         ...requires(anyFamily('read'), 'Get an API key; the key itself is masked'),
         response: { 200: ApiKey, ...problems('unauthenticated', 'forbidden', 'not_found') },
       },
     )
+    .put(
+      '/:apiKeyId',
+      (context) => updateApiKey(gatehouse, actorOf(gatehouse, context), context.params.apiKeyId, context.body),
+      {
+        ...requires(anyFamily('update'), 'Update an API key; absent fields keep their values'),
+        body: UpdateApiKey,
+        response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    )
+    .post(
+      '/:apiKeyId/rotate',
+      (context) => rotateApiKey(gatehouse, actorOf(gatehouse, context), context.params.apiKeyId, context.body),
+      {
+        ...requires(
+          [...anyFamily('rotate'), ...anyFamily('update')],
+          'Give an API key a new secret; the old one stays valid for a while',
+          'admin_body_bytes',
+          true,
+        ),
+        body: RotateApiKey,
+        response: {
+          200: ApiKeyRotated,
+          ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+        },
+      },
+    )
     .delete(
       '/:apiKeyId',
       async (context) => {
-        const { id } = await getApiKey(gatehouse, context.caller, context.params.apiKeyId, 'delete')
+        const { id } = await getApiKey(gatehouse.read, context.caller, context.params.apiKeyId, 'delete')
         return deleteApiKey(gatehouse, actorOf(gatehouse, context), id)
       },
       {
@@ -138,57 +162,3 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
       },
     )
 }
-
-/** A key within the caller's reach, if the caller holds the permission of that key's own family. */
-async function getApiKey(
-  gatehouse: Gatehouse,
-  caller: Caller,
-  id: string,
-  verb: 'read' | 'delete',
-): Promise<ApiKeyRow> {
-  const row = await findApiKey(gatehouse.read, caller.organisationId, id)
-  if (row === undefined || row.type === 'system' || !reaches(caller, row)) throw notFound('API key')
-  const permission = `${familyOf(row.type as ApiKeyType)}.${verb}` as const
-  if (!caller.permissions.has(permission))
-    throw new GatehouseError('forbidden', `this API key lacks the scope ${permission}`)
-  return row
-}
-
-const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})$/
-
-function readTime(written: string | null | undefined): number | null {
-  if (written === null || written === undefined) return null
-  const time = RFC3339.test(written) ? Date.parse(written) : Number.NaN
-  if (Number.isNaN(time)) throw invalidField('expires_at', 'must be a time such as 2030-01-31T12:00:00Z')
-  return time
-}
-
-/** @param now UTC milliseconds */
-const presentApiKey = (row: ApiKeyRow, now: number): ApiKeyWire => ({
-  id: row.id,
-  key: row.masked,
-  name: row.name,
-  description: row.description,
-  type: row.type as ApiKeyType,
-  organisation_id: row.organisationId,
-  workspace_id: row.workspaceId,
-  user_id: row.userId,
-  status: row.expiresAt !== null && row.expiresAt <= now ? 'expired' : 'active',
-  creation_mode: row.creationMode as ApiKeyWire['creation_mode'],
-  rate_limits: null,
-  usage_limits: null,
-  reset_usage: null,
-  scopes: JSON.parse(row.scopes) as string[],
-  defaults: null,
-  allow_config_override: null,
-  api_key_defaults_id: null,
-  alert_emails: null,
-  expires_at: row.expiresAt === null ? null : new Date(row.expiresAt).toISOString(),
-  last_reset_at: null,
-  next_usage_reset_at: null,
-  expiry_enforced: 0,
-  rotation_policy: null,
-  created_at: new Date(row.createdAt).toISOString(),
-  last_updated_at: new Date(row.lastUpdatedAt).toISOString(),
-  object: 'api-key',
-})

@@ -1,46 +1,33 @@
 import { and, eq, isNull } from 'drizzle-orm'
-import {
-  GRANTABLE,
-  normalisePermission,
-  PERMISSIONS,
-  type Permission,
-  SYSTEM_PERMISSIONS,
-} from '../../schema/api/permissions.ts'
-import type { Actor, KeyType } from '../auth/caller.ts'
+import { type Permission, SYSTEM_PERMISSIONS } from '../../schema/api/permissions.ts'
+import type { Actor, Caller, KeyType } from '../auth/caller.ts'
+import { assertMayMint, mayTouchKeyOf } from '../auth/ceiling.ts'
+import { reaches } from '../auth/tenancy.ts'
 import type { Reader, Tx } from '../db/database.ts'
-import { GatehouseError, invalid, invalidField, notFound } from '../errors.ts'
+import { GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
-import { nearest } from '../http/complaints.ts'
+import { assertMetadata } from '../organisation/metadata.ts'
+import { keySettings } from '../organisation/settings.ts'
+import { columnsOfNew, type KeyOptions } from './fields.ts'
 import { type KeyLetter, maskKey, newApiKey } from './key.ts'
-import { findApiKey } from './store.ts'
+import { accountablePerson, assertRoomForKey, getMember, organisationOf } from './people.ts'
+import { type ApiKeyType, familyOf, readScopes, resourceOf } from './scopes.ts'
+import { type ApiKeyRow, findApiKey } from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read' | 'digestKey'>
 
-/** The key types of the API; system keys are made and ended at the command line alone (decision 16). */
-export type ApiKeyType = Exclude<KeyType, 'system'>
-
-export interface NewApiKey {
+export interface NewApiKey extends KeyOptions {
   type: KeyType
   name: string
-  description?: string | null
   /** ignored for system keys, whose scopes are fixed */
   scopes: readonly string[]
   /** id of a workspace within the actor's reach; workspace keys only */
   workspaceId?: string | null
-  /** user keys only: the person; without it the actor's accountable person (decision 30) */
+  /** user keys only: the person; without it the accountable one (decision 30) */
   userId?: string | null | undefined
-  /** UTC milliseconds, in the future */
-  expiresAt?: number | null
+  /** who answers for it, where that is not the actor's own accountable person; for the command line alone */
+  accountableUserId?: string | undefined
 }
-
-const FAMILIES = {
-  'organisation-service': 'organisation_service_api_keys',
-  'workspace-service': 'workspace_service_api_keys',
-  'workspace-user': 'workspace_user_api_keys',
-} as const
-
-/** The permission family of a key type: `organisation_service_api_keys` and its like. */
-export const familyOf = (type: ApiKeyType) => FAMILIES[type]
 
 const LETTERS: Record<KeyType, KeyLetter> = {
   'organisation-service': 'a',
@@ -49,76 +36,132 @@ const LETTERS: Record<KeyType, KeyLetter> = {
   system: 's',
 }
 
-/** The resource that audit rows name. */
-const resourceOf = (type: KeyType): string => (type === 'system' ? 'system_api_keys' : FAMILIES[type])
+/** A fresh clear key of a type. */
+export const newKeyOf = (type: KeyType): string => newApiKey(LETTERS[type])
 
 /**
  * Makes an API key. The clear key is in this answer and nowhere else.
  *
- * @throws GatehouseError `invalid` (name the field), `forbidden` for scopes beyond the actor's own (decision 31)
+ * @throws GatehouseError `invalid` (name the field), `forbidden` for more than the actor is or has (decisions 31, 32)
  */
 export async function createApiKey(
   { audited, read, digestKey }: Deps,
   actor: Actor,
   input: NewApiKey,
 ): Promise<{ id: string; key: string }> {
-  const { type, name, workspaceId = null, expiresAt = null } = input
+  const { type, name, workspaceId = null } = input
   const scopes = type === 'system' ? [...SYSTEM_PERMISSIONS] : readScopes(type, input.scopes)
-  assertWithinCeiling(actor, scopes)
   const isOfWorkspace = type === 'workspace-service' || type === 'workspace-user'
   if (isOfWorkspace && workspaceId === null) throw invalidField('workspace_id', 'is required for a workspace key')
   if (type !== 'workspace-user' && input.userId) throw invalidField('user_id', 'is only for user keys; leave it out')
   const organisationId = organisationOf(actor)
-  const accountable = await accountablePerson(read, actor)
+  const accountable = input.accountableUserId ?? (await accountablePerson(read, actor))
   const userId = type === 'workspace-user' ? (input.userId ?? accountable) : null
-  assertExpiry(actor, type, userId, expiresAt)
-  const key = newApiKey(LETTERS[type])
   const id = Bun.randomUUIDv7()
-  const details = {
-    type,
-    scopes,
-    user_id: userId,
-    expires_at: expiresAt === null ? null : new Date(expiresAt).toISOString(),
-  }
-  const what = { action: `${resourceOf(type)}.create`, workspaceId, resourceId: id, resourceName: name, details }
-  await audited(actor, what, async (tx) => {
-    if (userId !== null && workspaceId !== null) await assertMember(tx, workspaceId, userId)
-    const row = {
+  const what = { action: `${resourceOf(type)}.create`, workspaceId, resourceId: id, resourceName: name }
+  const key = await audited(actor, what, async (tx) => {
+    const person = userId === null || workspaceId === null ? null : await getMember(tx, workspaceId, userId)
+    if (actor.kind === 'key') {
+      const { metadataSchema } = await keySettings(tx, organisationId, workspaceId ?? '')
+      assertMetadata(metadataSchema, input.defaults?.metadata ?? null, 'defaults.metadata')
+    }
+    const made = await insertApiKey(tx, digestKey, {
+      ...input,
       id,
+      scopes,
       organisationId,
       workspaceId,
       userId,
       accountableUserId: userId ?? accountable,
-      type,
-      name,
-      description: input.description ?? null,
-      scopes: JSON.stringify(scopes),
-      digest: digestKey(key),
-      masked: maskKey(key),
-      creationMode: 'api',
       createdByKeyId: actor.kind === 'key' ? actor.caller.keyId : null,
-      expiresAt,
-      deletedAt: null,
-      createdAt: tx.now,
-      lastUpdatedAt: tx.now,
-    }
-    await tx.insert(tx.tables.apiKeys).values(row).returning({ id: tx.tables.apiKeys.id })
-    tx.changed('api_key', id)
+    })
+    // Only now: the settings may have given it an expiry.
+    if (actor.kind === 'key') assertMayMint(actor.caller, { type, scopes, expiresAt: made.expiresAt, person })
+    const expiresAt = made.expiresAt === null ? null : new Date(made.expiresAt).toISOString()
+    tx.event.details = { type, scopes, user_id: userId, expires_at: expiresAt }
+    return made.key
   })
   return { id, key }
+}
+
+/** A key whose caller, scopes and person have been looked at. */
+export interface KeyToInsert extends KeyOptions {
+  id: string
+  type: KeyType
+  name: string
+  scopes: readonly Permission[]
+  organisationId: string
+  workspaceId: string | null
+  userId: string | null
+  accountableUserId: string
+  createdByKeyId: string | null
+}
+
+/**
+ * Writes a new key inside a change. The settings of the organisation bound
+ * life, number and rotation of user keys.
+ *
+ * @returns the clear key, and the key's expiry in UTC milliseconds
+ * @throws GatehouseError `invalid`, naming the field
+ */
+export async function insertApiKey(
+  tx: Tx,
+  digestKey: Gatehouse['digestKey'],
+  input: KeyToInsert,
+): Promise<{ key: string; expiresAt: number | null }> {
+  const key = newKeyOf(input.type)
+  const expiresAt = await insertKeyRow(tx, input, { digest: digestKey(key), masked: maskKey(key), creationMode: 'api' })
+  return { key, expiresAt }
+}
+
+/**
+ * Makes the user key of a new member where the settings want one: without a secret until its first rotate (decision
+ * 35), and none where the person has a key there already.
+ */
+export async function autoCreateUserKey(
+  tx: Tx,
+  input: Omit<KeyToInsert, 'id' | 'type' | 'userId' | 'workspaceId'> & { userId: string; workspaceId: string },
+): Promise<void> {
+  const { organisationId, workspaceId, userId } = input
+  const { autoCreate } = await keySettings(tx, organisationId, workspaceId)
+  if (!autoCreate || (await hasKey(tx, workspaceId, userId))) return
+  const secret = { digest: null, masked: '*****', creationMode: 'auto' }
+  await insertKeyRow(tx, { ...input, id: Bun.randomUUIDv7(), type: 'workspace-user' }, secret)
+}
+
+async function hasKey(tx: Tx, workspaceId: string, userId: string): Promise<boolean> {
+  const { apiKeys: t } = tx.tables
+  const live = and(eq(t.workspaceId, workspaceId), eq(t.userId, userId), isNull(t.deletedAt))
+  return (await tx.select({ id: t.id }).from(t).where(live).limit(1)).length > 0
+}
+
+async function insertKeyRow(
+  tx: Tx,
+  input: KeyToInsert,
+  secret: { digest: string | null; masked: string; creationMode: string },
+): Promise<number | null> {
+  const { id, type, name, organisationId, workspaceId, userId, accountableUserId, createdByKeyId } = input
+  const settings = await keySettings(tx, organisationId, workspaceId ?? '')
+  if (userId !== null && workspaceId !== null && settings.maxCount !== null)
+    await assertRoomForKey(tx, { organisationId, workspaceId, userId }, settings.maxCount)
+  const row = {
+    ...{ id, type, name, organisationId, workspaceId, userId, accountableUserId, createdByKeyId },
+    scopes: JSON.stringify(input.scopes),
+    ...secret,
+    ...columnsOfNew(input, { type, settings, now: tx.now }),
+    createdAt: tx.now,
+    lastUpdatedAt: tx.now,
+  }
+  await tx.insert(tx.tables.apiKeys).values(row).returning({ id: tx.tables.apiKeys.id })
+  tx.changed('api_key', id)
+  return row.expiresAt
 }
 
 /** Ends a key at once. Its row stays, so that what it did stays attributable. */
 export async function deleteApiKey({ audited, read }: Deps, actor: Actor, id: string): Promise<Record<string, never>> {
   const row = await findApiKey(read, organisationOf(actor), id)
   if (row === undefined) throw notFound('API key')
-  const what = {
-    action: `${resourceOf(row.type as KeyType)}.delete`,
-    workspaceId: row.workspaceId,
-    resourceId: id,
-    resourceName: row.name,
-  }
-  await audited(actor, what, async (tx) => {
+  await audited(actor, eventOf(row, 'delete'), async (tx) => {
     const { apiKeys: t } = tx.tables
     const rows = await tx
       .update(t)
@@ -131,87 +174,47 @@ export async function deleteApiKey({ audited, read }: Deps, actor: Actor, id: st
   return {}
 }
 
-/** Known scopes that the key type may hold, in the caller's order, once each. */
-function readScopes(type: ApiKeyType, written: readonly string[]): Permission[] {
-  const scopes = [...new Set(written.map(normalisePermission))] as Permission[]
-  const grantable: ReadonlySet<Permission> = GRANTABLE[type]
-  const complaints = scopes.flatMap((scope, i) => {
-    if (grantable.has(scope)) return []
-    const path = `scopes[${i}]`
-    if (PERMISSIONS.includes(scope)) return [{ path, message: `cannot be held by a key of type ${type}` }]
-    const near = nearest(scope, PERMISSIONS)
-    return [{ path, message: near === undefined ? 'is not a scope' : `is not a scope; did you mean ${near}?` }]
-  })
-  if (complaints.length > 0) throw invalid(complaints)
-  return scopes
+/** What the audit row of a change of a key begins with. */
+export const eventOf = (row: ApiKeyRow, verb: string) => ({
+  action: `${resourceOf(row.type as KeyType)}.${verb}`,
+  workspaceId: row.workspaceId,
+  resourceId: row.id,
+  resourceName: row.name,
+})
+
+/**
+ * A key within the caller's reach, if the caller holds one of the permissions of that key's own family.
+ *
+ * @throws GatehouseError `not_found`, `forbidden`
+ */
+export async function getApiKey(
+  read: Reader,
+  caller: Caller,
+  id: string,
+  ...verbs: readonly ('read' | 'update' | 'delete' | 'rotate')[]
+): Promise<ApiKeyRow> {
+  const row = await findApiKey(read, caller.organisationId, id)
+  if (row === undefined || row.type === 'system' || !reaches(caller, row)) throw notFound('API key')
+  const permissions = verbs.map((verb) => `${familyOf(row.type as ApiKeyType)}.${verb}` as const)
+  if (!permissions.some((permission) => caller.permissions.has(permission)))
+    throw new GatehouseError('forbidden', `this API key lacks the scope ${permissions.join(' or ')}`)
+  if (!mayTouchKeyOf(caller, row.userId))
+    throw new GatehouseError('forbidden', 'this API key may look after the user keys of its own person only')
+  return row
 }
 
-/** Scopes of the data plane: whoever manages the workspace may give them without holding them. */
-const DATA_PLANE: ReadonlySet<Permission> = new Set([
-  'completions.write',
-  'logs.write',
-  'guardrails.invoke',
-  'mcp.invoke',
-  'agents.invoke',
-])
-
-/** Nobody gives what they do not have (decision 31). */
-function assertWithinCeiling(actor: Actor, scopes: readonly Permission[]): void {
-  if (actor.kind === 'cli') return
-  const { caller } = actor
-  const mayGive = (scope: Permission) =>
-    // a workspace service key counts as the manager of its workspace (decision 29)
-    caller.permissions.has(scope) || (caller.type !== 'workspace-user' && DATA_PLANE.has(scope))
-  const beyond = scopes.filter((scope) => !mayGive(scope))
-  if (beyond.length > 0)
-    throw new GatehouseError(
-      'forbidden',
-      `this API key may not give scopes that it does not hold: ${beyond.join(', ')}`,
-    )
-}
-
-/** A key with an expiry cannot mint one of its own type for its own person that ends later (decision 31). */
-function assertExpiry(actor: Actor, type: KeyType, userId: string | null, expiresAt: number | null): void {
-  if (expiresAt !== null && expiresAt <= Date.now()) throw invalidField('expires_at', 'must be in the future')
-  if (actor.kind === 'cli' || actor.caller.expiresAt === null) return
-  const { caller } = actor
-  const isLikeItself = type === caller.type && (userId ?? caller.accountableUserId) === caller.accountableUserId
-  if (isLikeItself && (expiresAt === null || expiresAt > actor.caller.expiresAt))
-    throw new GatehouseError(
-      'forbidden',
-      'this API key expires, so expires_at of the new one must not be later than its own',
-    )
-}
-
-const organisationOf = (actor: Actor): string =>
-  actor.kind === 'key' ? actor.caller.organisationId : actor.organisationId
-
-/** Who answers for the new key: the caller's accountable person, or the owner for the command line (decision 29). */
-async function accountablePerson(read: Reader, actor: Actor): Promise<string> {
-  if (actor.kind === 'key') return actor.caller.accountableUserId
-  const { users: t } = read.tables
-  const [owner] = await read
-    .select({ id: t.id })
-    .from(t)
-    .where(and(eq(t.organisationId, actor.organisationId), eq(t.role, 'owner'), eq(t.status, 'active')))
-    .limit(1)
-  if (owner === undefined) throw new GatehouseError('internal', 'the organisation has no owner')
-  return owner.id
-}
-
-/** Owners and organisation admins belong to every workspace; others need a membership. */
-async function assertMember(tx: Tx, workspaceId: string, userId: string): Promise<void> {
-  const { users, workspaceMembers, workspaces } = tx.tables
-  const [person] = await tx
-    .select({ role: users.role, member: workspaceMembers.role })
-    .from(users)
-    .innerJoin(workspaces, and(eq(workspaces.id, workspaceId), eq(workspaces.organisationId, users.organisationId)))
-    .leftJoin(
-      workspaceMembers,
-      and(eq(workspaceMembers.userId, users.id), eq(workspaceMembers.workspaceId, workspaceId)),
-    )
-    .where(and(eq(users.id, userId), eq(users.status, 'active')))
-    .limit(1)
-  if (person === undefined || (person.role === 'member' && person.member === null))
-    throw invalidField('user_id', 'must be a person who belongs to the workspace')
+/**
+ * The row as it is now, which nobody else changes until the end of the change.
+ *
+ * @throws GatehouseError `not_found` when it was deleted meanwhile
+ */
+export async function lockApiKey(tx: Tx, id: string): Promise<ApiKeyRow> {
+  const { apiKeys: t } = tx.tables
+  const [row] = await tx
+    .update(t)
+    .set({ id })
+    .where(and(eq(t.id, id), isNull(t.deletedAt)))
+    .returning()
+  if (row === undefined) throw notFound('API key')
+  return row
 }

@@ -9,6 +9,8 @@ export type ApiKeyRow = Tables['apiKeys']['$inferSelect']
 export interface ApiKeyFilter {
   organisationId: string
   workspaceId: string | undefined
+  /** only the user keys of this person; undefined: all keys, null: none */
+  userId: string | null | undefined
   ids: readonly string[] | undefined
   types: readonly KeyType[]
 }
@@ -25,6 +27,7 @@ export function listApiKeyRows(
     isNull(t.deletedAt),
     inArray(t.type, [...filter.types]),
     filter.workspaceId === undefined ? undefined : eq(t.workspaceId, filter.workspaceId),
+    filter.userId === undefined ? undefined : eq(t.userId, filter.userId ?? ''),
     filter.ids === undefined ? undefined : inArray(t.id, [...filter.ids]),
   )
   const rows = db.select().from(t).where(where).orderBy(asc(t.createdAt), asc(t.id))

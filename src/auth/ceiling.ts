@@ -42,7 +42,7 @@ export function assertMayGive(minter: Minter, scopes: readonly Permission[]): vo
     throw forbidden(`this API key may not give scopes that it does not hold itself: ${beyond.join(', ')}`)
 }
 
-const mayGive = ({ permissions, rank }: Minter, scope: Permission): boolean =>
+export const mayGive = ({ permissions, rank }: Minter, scope: Permission): boolean =>
   permissions.has(scope) || (DATA_PLANE.has(scope) && !ranksAbove('manager', rank))
 
 /** Scopes that an admin key may give although it can hold none of them. */

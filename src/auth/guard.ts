@@ -1,12 +1,13 @@
 import type { Permission } from '../../schema/api/permissions.ts'
-import { isWellFormedKey } from '../api-keys/key.ts'
-import { GatehouseError, invalidField } from '../errors.ts'
+import { KEY_LENGTH } from '../api-keys/key.ts'
+import { maskedHeaders } from '../audit/mask.ts'
+import { GatehouseError, invalidField, shown } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { readJson } from '../http/body.ts'
-import { shown } from '../http/complaints.ts'
 import { newRequestId } from '../http/request-id.ts'
 import { isRawJson } from '../json.ts'
-import type { Caller, KeyActor } from './caller.ts'
+import type { Caller, KeyActor, RequestInfo } from './caller.ts'
+import { type Once, onceOf } from './idempotency.ts'
 import { createSystemPeerCheck } from './system-caller.ts'
 
 /** What the guard notes of a request, for the answer's headers, the log and the counters. */
@@ -16,10 +17,14 @@ export interface Call {
   startedAt: number
   /** undefined until the key was proved */
   caller: Caller | undefined
+  /** one of them is what the route asks for */
+  permissions: readonly Permission[]
   /** the id that the client sent along, if it looks like one */
   clientRequestId: string | undefined
   /** the body holds integers beyond ±(2⁵³−1), as `JSON.rawJSON` (decision 25) */
   hasBigIntegers: boolean
+  /** of a POST with an Idempotency-Key */
+  once: Once | undefined
 }
 
 /** The part of Elysia's context that the guard reads and fills. */
@@ -46,9 +51,12 @@ export type Requires = (
   permission: Permission | readonly Permission[],
   summary: string,
   body?: BodyKind,
+  /** a key may do it to itself (`:apiKeyId`) without any of the permissions; its previous secret may not */
+  mayActOnItself?: boolean,
 ) => {
   parse: (context: GuardedContext) => Promise<unknown>
   transform: (context: GuardedContext) => void
+  beforeHandle: (context: GuardedContext) => Promise<undefined>
   detail: { summary: string; security: { apiKey: string[] }[]; 'x-permissions': readonly Permission[] }
 }
 
@@ -61,57 +69,109 @@ export const opaque = <Hook extends (context: never) => unknown>(hook: Hook): Ho
 
 export function createRequires(gatehouse: Gatehouse): Requires {
   const admit = createAdmit(gatehouse)
-  return (permission, summary, body = 'admin_body_bytes') => {
+  const answerAgain = createAnswerAgain(gatehouse)
+  return (permission, summary, body = 'admin_body_bytes', mayActOnItself = false) => {
     const anyOf = typeof permission === 'string' ? [permission] : permission
     const limitBytes = gatehouse.config.limits[body]
     return {
-      parse: async (context) => {
-        admit(context, anyOf)
+      parse: opaque(async (context: GuardedContext) => {
+        admit(context, anyOf, mayActOnItself)
         const { value, hasBigIntegers } = await readJson(context.request, limitBytes)
         context.call.hasBigIntegers = hasBigIntegers
         if (hasBigIntegers && body !== 'render_body_bytes') refuseBigIntegers(value)
         return value
-      },
-      transform: (context) => {
-        if (context.call === undefined) admit(context, anyOf)
+      }),
+      transform: opaque((context: GuardedContext) => {
+        if (context.call === undefined) admit(context, anyOf, mayActOnItself)
         const isRender = body === 'render_body_bytes'
         if (context.params !== undefined) {
           assertDecoded(context.params)
           takeRepeatedParameters(context.params, context.body, isRender ? REPEATED_IN_RENDER : REPEATED)
         }
         if (!isRender) normaliseName(context.body)
-      },
+      }),
+      beforeHandle: opaque(body === 'render_body_bytes' ? async () => undefined : answerAgain),
       detail: { summary, security: [{ apiKey: [] }], 'x-permissions': anyOf },
     }
   }
 }
 
+/** Answers a POST that was answered before under its Idempotency-Key; what answers here keeps the handler from running. */
+function createAnswerAgain(gatehouse: Gatehouse) {
+  return async (context: GuardedContext): Promise<undefined> => {
+    const { request, call } = context
+    const once = request.method === 'POST' ? onceOf(gatehouse, context) : undefined
+    call.once = once
+    if (!(await once?.isKnown())) return undefined
+    return gatehouse.audited(actorOf(gatehouse, context), { action: 'replay' }, async () => {
+      throw new GatehouseError('stale', 'the answer to this Idempotency-Key has just expired; send the request again')
+    })
+  }
+}
+
+/** The guard of a route that needs no key: `{ ...open('Accept an invite'), body, … }`. Its body is read as any other. */
+export type Open = (summary: string) => {
+  parse: (context: GuardedContext) => Promise<unknown>
+  transform: (context: GuardedContext) => void
+  detail: { summary: string; security: [] }
+}
+
+export function createOpen(gatehouse: Gatehouse): Open {
+  const limitBytes = gatehouse.config.limits.admin_body_bytes
+  const admit = (context: GuardedContext) => {
+    context.call = newCall(gatehouse.config, context.request, [])
+    gatehouse.assertServing()
+  }
+  return (summary) => ({
+    parse: opaque(async (context: GuardedContext) => {
+      admit(context)
+      const { value, hasBigIntegers } = await readJson(context.request, limitBytes)
+      if (hasBigIntegers) refuseBigIntegers(value)
+      return value
+    }),
+    transform: opaque((context: GuardedContext) => {
+      if (context.call === undefined) admit(context)
+    }),
+    detail: { summary, security: [] },
+  })
+}
+
 /** The caller of a guarded request with what its audit row says of the request. */
-export function actorOf(gatehouse: Pick<Gatehouse, 'clientIp'>, { request, call, caller }: GuardedContext): KeyActor {
-  const uri = request.url.slice(request.url.indexOf('/', 8))
-  const clientIp = gatehouse.clientIp(request)
-  return { kind: 'key', caller, request: { requestId: call.requestId, method: request.method, uri, clientIp } }
+export function actorOf(
+  gatehouse: Pick<Gatehouse, 'clientIp' | 'config'>,
+  { request, call, caller, body }: GuardedContext,
+): KeyActor {
+  const { permissions, once, requestId } = call
+  const sent = { ...requestInfo(gatehouse, request, requestId), body }
+  return { kind: 'key', caller, permissions, request: sent, ...(once && { once }) }
+}
+
+/** What an audit row says of any request, its body aside. */
+export function requestInfo(
+  gatehouse: Pick<Gatehouse, 'clientIp' | 'config'>,
+  request: Request,
+  requestId: string,
+): RequestInfo {
+  return {
+    requestId,
+    method: request.method,
+    // A request without Host has a bare path.
+    uri: request.url.startsWith('/') ? request.url : request.url.slice(request.url.indexOf('/', 8)),
+    clientIp: gatehouse.clientIp(request),
+    headers: maskedHeaders(request.headers, gatehouse.config.server.key_headers),
+  }
 }
 
 /** Sets `context.call` and `context.caller`, or throws 401, 403, 400 (key in the URL, two keys) or 503. */
-function createAdmit(gatehouse: Gatehouse) {
-  const { keys, metrics } = gatehouse
+export function createAdmit(gatehouse: Gatehouse) {
+  const { keys, lastUsed, metrics } = gatehouse
   const keyHeaders = gatehouse.config.server.key_headers
   const isSystemPeer = createSystemPeerCheck(gatehouse.config)
-  const idHeader = gatehouse.config.server.request_id_headers[0] ?? 'x-request-id'
 
-  return function admit(context: GuardedContext, anyOf: readonly Permission[]): void {
+  return function admit(context: GuardedContext, anyOf: readonly Permission[], mayActOnItself = false): void {
     const { request } = context
-    const call: Call = {
-      requestId: newRequestId(),
-      startedAt: performance.now(),
-      caller: undefined,
-      clientRequestId: undefined,
-      hasBigIntegers: false,
-    }
+    const call = newCall(gatehouse.config, request, anyOf)
     context.call = call
-    const sentId = request.headers.get(idHeader)
-    if (sentId !== null && CLIENT_ID.test(sentId)) call.clientRequestId = sentId
     gatehouse.assertServing()
     if (request.url.includes('gth_'))
       throw new GatehouseError(
@@ -119,8 +179,9 @@ function createAdmit(gatehouse: Gatehouse) {
         `send the API key in the header ${keyHeaders[0]}, never in the URL; revoke this one, it may be in logs now`,
       )
     const clear = readKey(request.headers, keyHeaders)
-    const caller =
-      clear !== undefined && isWellFormedKey(clear) ? keys.find(gatehouse.digestKey(clear), Date.now()) : undefined
+    // Only the length is checked: a digest and a look-up cost less than the key's checksum.
+    const now = Date.now()
+    const caller = clear?.length === KEY_LENGTH ? keys.find(gatehouse.digestKey(clear), now) : undefined
     if (
       caller === undefined ||
       (caller.type === 'system' && !isSystemPeer(gatehouse.clientIp(request), request.headers))
@@ -135,8 +196,27 @@ function createAdmit(gatehouse: Gatehouse) {
     metrics.authentication('ok')
     call.caller = caller
     context.caller = caller
+    lastUsed.note(caller.keyId, now)
+    caller.limiter?.take(call.startedAt)
     for (const permission of anyOf) if (caller.permissions.has(permission)) return
-    throw new GatehouseError('forbidden', `this API key lacks the scope ${anyOf.join(' or ')}`)
+    if (caller.isPreviousSecret)
+      throw new GatehouseError('forbidden', 'this secret of the API key has been replaced; send the new one')
+    if (!mayActOnItself || caller.type === 'system' || context.params?.['apiKeyId'] !== caller.keyId)
+      throw new GatehouseError('forbidden', `this API key lacks the scope ${anyOf.join(' or ')}`)
+    call.permissions = []
+  }
+}
+
+function newCall({ server }: Gatehouse['config'], request: Request, permissions: readonly Permission[]): Call {
+  const sentId = request.headers.get(server.request_id_headers[0] ?? 'x-request-id')
+  return {
+    requestId: newRequestId(),
+    startedAt: performance.now(),
+    caller: undefined,
+    permissions,
+    clientRequestId: sentId !== null && CLIENT_ID.test(sentId) ? sentId : undefined,
+    hasBigIntegers: false,
+    once: undefined,
   }
 }
 
@@ -174,6 +254,9 @@ const REPEATED: Record<string, readonly string[]> = {
   collectionId: ['id', 'slug'],
   labelId: ['id'],
   apiKeyId: ['id'],
+  workspaceId: ['workspace_id'],
+  userId: ['user_id', 'id'],
+  inviteId: ['invite_id', 'id'],
 }
 
 /** Any other key of a render body is the model's (spec 2.1). */
@@ -194,7 +277,8 @@ function takeRepeatedParameters(params: Record<string, string>, body: unknown, r
   for (const param in params) {
     for (const name of repeated[param] ?? []) {
       if (!Object.hasOwn(fields, name)) continue
-      if (fields[name] !== params[param]) throw invalidField(name, 'differs from the path; leave it out')
+      if (fields[name] !== null && fields[name] !== params[param])
+        throw invalidField(name, 'differs from the path; leave it out')
       delete fields[name]
     }
   }

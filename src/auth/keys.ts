@@ -1,102 +1,98 @@
-import { and, eq, isNull } from 'drizzle-orm'
-import type { Permission } from '../../schema/api/permissions.ts'
+import { and, asc, eq, gt, isNull, type SQL } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
-import type { Caller, KeyType } from './caller.ts'
+import type { Caller } from './caller.ts'
+import { callersOf, createShared, type KeyRow, type Shared, selectKeys } from './key-rows.ts'
+import { createLimiters } from './rate-limit.ts'
 
 /** Every live key of the installation in memory, by digest: a request reads no database to know its caller. */
 export interface Keys {
   /** undefined: unknown, deleted, or expired at `now` (UTC milliseconds) */
   find(digest: string, now: number): Caller | undefined
   count(): number
-  /** reads all keys; at start, and when this node has missed changes */
+  /** reads all keys; at start, when this node has missed changes, and after a change of the organisation's settings */
   load(): Promise<void>
   /** reads one key again, after a commit touched it */
   reload(id: string): Promise<void>
-  /** reads again the keys that a workspace or person stands behind */
+  /** reads again the keys that a workspace (its settings included) or person (their memberships included) stands behind */
   reloadWhere(of: { workspaceId: string } | { userId: string }): Promise<void>
 }
 
-export function createKeys(read: Reader): Keys {
-  const byDigest = new Map<string, Caller>()
+interface Cache {
+  byDigest: Map<string, Caller>
+  /** by key id: its callers in `byDigest`, one for each secret */
+  byId: Map<string, Caller | Caller[]>
+  shared: Shared
+}
+
+/** Rows of one read: a million at once would take gigabytes for a moment. */
+const BATCH = 10_000
+
+/** @param options.enforcesRotation `rotation.enforce` of the config */
+export function createKeys(read: Reader, options: { enforcesRotation: boolean }): Keys {
+  const limiters = createLimiters()
+  const emptyCache = (): Cache => ({
+    byDigest: new Map(),
+    byId: new Map(),
+    shared: createShared(limiters, options.enforcesRotation),
+  })
+  let cache = emptyCache()
   // Seen as expired once, expired for ever: the clock may step back (decision 13).
   const expired = new WeakSet<Caller>()
-  const permissionSets = new Map<string, ReadonlySet<Permission>>()
-
-  const { apiKeys, workspaces, users } = read.tables
-  const select = () =>
-    read
-      .select({
-        id: apiKeys.id,
-        type: apiKeys.type,
-        organisationId: apiKeys.organisationId,
-        workspaceId: apiKeys.workspaceId,
-        accountableUserId: apiKeys.accountableUserId,
-        userId: apiKeys.userId,
-        scopes: apiKeys.scopes,
-        expiresAt: apiKeys.expiresAt,
-        digest: apiKeys.digest,
-        deletedAt: apiKeys.deletedAt,
-        workspaceStatus: workspaces.status,
-        userStatus: users.status,
-      })
-      .from(apiKeys)
-      .leftJoin(workspaces, eq(workspaces.id, apiKeys.workspaceId))
-      .leftJoin(users, eq(users.id, apiKeys.userId))
-
-  type Row = Awaited<ReturnType<typeof select>>[number]
-
-  function put(row: Row): void {
-    // All keys of an archived workspace and user keys of a removed person are refused (decision 32).
-    if (row.digest === null) return
-    const dead = row.deletedAt !== null || row.workspaceStatus === 'archived' || row.userStatus === 'removed'
-    if (dead) byDigest.delete(row.digest)
-    else byDigest.set(row.digest, toCaller(row))
+  // One after the other, or what was read first could be stored last.
+  let turn: Promise<void> = Promise.resolve()
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    turn = turn.then(work, work)
+    return turn
   }
 
-  function toCaller(row: Row): Caller {
-    return {
-      keyId: row.id,
-      type: row.type as KeyType,
-      organisationId: row.organisationId,
-      workspaceId: row.workspaceId,
-      accountableUserId: row.accountableUserId,
-      userId: row.userId,
-      permissions: permissionsOf(row.scopes),
-      expiresAt: row.expiresAt,
+  function put(into: Cache, row: KeyRow): void {
+    const callers = callersOf(row, into.shared)
+    for (const caller of callers) {
+      const before = cache.byDigest.get(caller.digest)
+      if (before !== undefined && before.endsAt === caller.endsAt && expired.has(before)) expired.add(caller)
     }
+    for (const { digest } of [into.byId.get(row.id) ?? []].flat()) into.byDigest.delete(digest)
+    for (const caller of callers) into.byDigest.set(caller.digest, caller)
+    if (callers.length === 0) into.byId.delete(row.id)
+    else into.byId.set(row.id, callers.length === 1 ? callers[0]! : callers)
   }
 
-  /** Many keys hold the same scopes: they share one set. */
-  function permissionsOf(scopes: string): ReadonlySet<Permission> {
-    let set = permissionSets.get(scopes)
-    if (set === undefined) {
-      set = new Set(JSON.parse(scopes) as Permission[])
-      permissionSets.set(scopes, set)
-    }
-    return set
-  }
+  const reloadAll = (where: SQL | undefined) =>
+    inTurn(async () => {
+      for (const row of await selectKeys(read).where(where)) put(cache, row)
+    })
+  const { apiKeys } = read.tables
 
   return {
     find(digest, now) {
-      const caller = byDigest.get(digest)
-      if (caller === undefined || caller.expiresAt === null) return caller
+      const caller = cache.byDigest.get(digest)
+      if (caller === undefined || caller.endsAt === null) return caller
       if (expired.has(caller)) return undefined
-      if (now < caller.expiresAt) return caller
+      if (now < caller.endsAt) return caller
       expired.add(caller)
       return undefined
     },
-    count: () => byDigest.size,
-    async load() {
-      const rows = await select().where(isNull(apiKeys.deletedAt))
-      byDigest.clear()
-      for (const row of rows) put(row)
-    },
-    async reload(id) {
-      for (const row of await select().where(eq(apiKeys.id, id))) put(row)
-    },
-    async reloadWhere(of) {
-      const whose = 'workspaceId' in of ? eq(apiKeys.workspaceId, of.workspaceId) : eq(apiKeys.userId, of.userId)
-      for (const row of await select().where(and(whose, isNull(apiKeys.deletedAt)))) put(row)
-    },
+    count: () => cache.byId.size,
+    load: () =>
+      inTurn(async () => {
+        const next = emptyCache()
+        for (let rows = await batchAfter(read, ''); rows.length > 0; rows = await batchAfter(read, rows.at(-1)!.id))
+          for (const row of rows) put(next, row)
+        cache = next
+      }),
+    reload: (id) => reloadAll(eq(apiKeys.id, id)),
+    reloadWhere: (of) =>
+      reloadAll(
+        and(
+          'workspaceId' in of ? eq(apiKeys.workspaceId, of.workspaceId) : eq(apiKeys.userId, of.userId),
+          isNull(apiKeys.deletedAt),
+        ),
+      ),
   }
 }
+
+const batchAfter = (read: Reader, id: string): Promise<KeyRow[]> =>
+  selectKeys(read)
+    .where(and(isNull(read.tables.apiKeys.deletedAt), gt(read.tables.apiKeys.id, id)))
+    .orderBy(asc(read.tables.apiKeys.id))
+    .limit(BATCH)

@@ -34,6 +34,10 @@ export function effectivePermissions({ type, scopes, person, security }: Grounds
   return new Set((scopes as readonly Permission[]).filter(may))
 }
 
+/** An old secret in its transition window manages neither keys nor people (decision 31): a rotation may mean a leak. */
+export const permissionsOfOldSecret = (permissions: ReadonlySet<Permission>): ReadonlySet<Permission> =>
+  new Set([...permissions].filter((permission) => !/^\w+_(?:api_keys|users)\./.test(permission)))
+
 const HOLDABLE: Record<KeyType, ReadonlySet<Permission>> = {
   ...GRANTABLE,
   system: new Set(SYSTEM_PERMISSIONS),

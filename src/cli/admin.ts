@@ -46,11 +46,29 @@ export const ADMIN_COMMANDS = {
         scopes: Type.Array(Type.String()),
         workspace: Type.Optional(Type.String({ description: 'id or slug' })),
         userId: Type.Optional(Type.String()),
+        accountable: Type.Optional(Type.String({ minLength: 1, description: 'e-mail address' })),
         expiresAt: Type.Optional(Type.Integer({ description: 'UTC milliseconds' })),
       },
       closed,
     ),
     run: createKey,
+  }),
+  'keys.end-transition': defineAdmin({
+    input: Type.Object({ id: Type.String({ minLength: 1 }) }, closed),
+    async run(context, { id }) {
+      const actor = await actorOf(context, 'keys end-transition')
+      const { endTransition } = await import('../api-keys/rotate.ts')
+      await endTransition(context.gatehouse, actor, id)
+      return { id }
+    },
+  }),
+  'owner.transfer': defineAdmin({
+    input: Type.Object({ email: Type.String({ minLength: 1 }) }, closed),
+    async run(context, { email }) {
+      const actor = await actorOf(context, 'owner transfer')
+      const { transferOwnership } = await import('../organisation/ownership.ts')
+      return transferOwnership(context.gatehouse, actor, email)
+    },
   }),
   'keys.list': defineAdmin({ input: Type.Object({}, closed), run: listKeys }),
   'keys.revoke': defineAdmin({
@@ -88,15 +106,21 @@ interface NewKey {
   scopes: string[]
   workspace?: string
   userId?: string
+  accountable?: string
   expiresAt?: number
 }
 
-async function createKey(context: AdminContext, { type, name, scopes, workspace, userId, expiresAt }: NewKey) {
+async function createKey(context: AdminContext, input: NewKey) {
+  const { type, name, scopes, workspace, userId, accountable, expiresAt } = input
   const actor = await actorOf(context, 'keys create')
   const { gatehouse } = context
   const { createApiKey } = await import('../api-keys/service.ts')
+  const { personByEmail } = await import('../api-keys/people.ts')
   const workspaceId = workspace === undefined ? null : await workspaceIdOf(gatehouse, workspace)
-  return createApiKey(gatehouse, actor, { type, name, scopes, workspaceId, userId, expiresAt: expiresAt ?? null })
+  const expires_at = expiresAt === undefined ? null : new Date(expiresAt).toISOString()
+  const accountableUserId =
+    accountable === undefined ? undefined : await personByEmail(gatehouse.read, actor.organisationId, accountable)
+  return createApiKey(gatehouse, actor, { type, name, scopes, workspaceId, userId, accountableUserId, expires_at })
 }
 
 async function actorOf(

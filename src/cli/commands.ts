@@ -2,8 +2,9 @@ import { bootstrap } from './bootstrap.ts'
 import type { Command } from './command.ts'
 import { configCheck, configShow } from './config.ts'
 import { init } from './init.ts'
-import { keysCreate, keysList, keysRevoke } from './keys.ts'
+import { keysCreate, keysEndTransition, keysList, keysRevoke } from './keys.ts'
 import { openapi } from './openapi.ts'
+import { ownerTransfer } from './owner.ts'
 import { serve } from './serve.ts'
 import { tryOut } from './try.ts'
 import { version } from './version.ts'
@@ -19,6 +20,8 @@ export const COMMANDS: readonly Command[] = [
   keysCreate,
   keysList,
   keysRevoke,
+  keysEndTransition,
+  ownerTransfer,
   openapi,
   version,
 ]

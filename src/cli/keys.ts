@@ -14,6 +14,7 @@ const CREATE_FLAGS = {
   workspace: { value: 'ID', description: 'a key of this workspace (id or slug), with --service or --user' },
   service: { description: 'the workspace key belongs to a program' },
   user: { value: 'ID', description: 'the workspace key belongs to this person' },
+  for: { value: 'EMAIL', description: "the person who answers for a key that is nobody's own (default: the owner)" },
   name: { value: 'NAME', description: 'what the key is for' },
   scopes: { value: 'A,B', description: 'permissions such as prompts.render, or all that the type may hold: all' },
   expires: { value: 'DATE', description: 'end of validity: 2027-01-31 or 2027-01-31T12:00:00Z (default: none)' },
@@ -72,9 +73,24 @@ export const keysRevoke = defineCommand({
   },
 })
 
+export const keysEndTransition = defineCommand({
+  name: 'keys end-transition',
+  summary: 'End the old secret of a rotated key now; the new one goes on.',
+  positionals: ['ID'],
+  flags: {},
+  async run(call: Call) {
+    const [id = ''] = call.positionals
+    const ended = await callAdmin(loadFor(call), call.io, 'keys.end-transition', { id })
+    call.io.out(call.flags.json ? `${JSON.stringify(ended)}\n` : 'ended\n')
+    return undefined
+  },
+})
+
 /** @param now UTC milliseconds */
 function createInput(flags: Values<typeof CREATE_FLAGS>, now: number) {
   const type = keyTypeOf(flags)
+  if (flags.for !== undefined && type === 'workspace-user')
+    throw usageError("--for is for keys that are not a person's own", 'leave --for away')
   if (flags.name === undefined) throw usageError('--name is missing', 'add --name NAME')
   return {
     type,
@@ -82,6 +98,7 @@ function createInput(flags: Values<typeof CREATE_FLAGS>, now: number) {
     scopes: scopesOf(type, flags.scopes),
     ...(flags.workspace !== undefined && { workspace: flags.workspace }),
     ...(flags.user !== undefined && { userId: flags.user }),
+    ...(flags.for !== undefined && { accountable: flags.for }),
     ...(flags.expires !== undefined && { expiresAt: expiryOf(flags.expires, now) }),
   }
 }

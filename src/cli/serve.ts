@@ -5,13 +5,20 @@ import { EXIT, StartError } from '../start-error.ts'
 import { startAdminSocket } from './admin-socket.ts'
 import { defineCommand, type Io } from './command.ts'
 import { loadFor } from './config.ts'
+import { usageError } from './failure.ts'
 
 export const serve = defineCommand({
   name: 'serve',
   summary: 'Run the server until SIGTERM or SIGINT.',
   details:
     'Logs JSON lines on standard output; the one with "event":"listening" holds the url. A second signal ends it at once.',
-  flags: {},
+  flags: {
+    'accept-rollback': {
+      value: 'REASON',
+      description:
+        'start although changes are missing from the database that were made (see the audit trail in the README)',
+    },
+  },
   showsSettings: true,
   async run(call) {
     const { io } = call
@@ -24,19 +31,22 @@ export const serve = defineCommand({
         'remove the .socket unit and set server.host and server.port',
       )
     const loaded = loadFor(call)
-    return runServer(loaded, createLog({ level: loaded.config.log.level, write: io.out }), io)
+    const acceptRollback = call.flags['accept-rollback']
+    if (acceptRollback === '') throw usageError('--accept-rollback needs a reason', 'say why in a few words')
+    const log = createLog({ level: loaded.config.log.level, write: io.out })
+    return runServer(loaded, log, io, acceptRollback)
   },
 })
 
-async function runServer(loaded: LoadedConfig, log: Log, io: Io): Promise<number> {
+async function runServer(loaded: LoadedConfig, log: Log, io: Io, acceptRollback: string | undefined): Promise<number> {
   const asked = io.stopRequested(1)
   for (const message of loaded.warnings) log.warn('config_warning', { message })
-  const { gatehouse, server, admin } = await start(loaded, log)
+  const { gatehouse, server, admin, keySchedule } = await start(loaded, log, acceptRollback)
   if (!gatehouse.initialised()) log.warn('not_initialised', { fix: 'gatehouse bootstrap --org NAME --email ADDRESS' })
   log.info('listening', { url: server.url, config: loaded.path })
   await asked
   log.info('stopping', { drainSeconds: loaded.config.server.drain_seconds })
-  const drained = Promise.all([server.stop(), admin.stop()])
+  const drained = Promise.all([server.stop(), admin.stop(), keySchedule.stop()])
     .then(() => gatehouse.close())
     .then(() => EXIT.ok)
   const exitCode = await Promise.race([drained, giveUp(loaded.config.server.drain_seconds, io)])
@@ -45,14 +55,17 @@ async function runServer(loaded: LoadedConfig, log: Log, io: Io): Promise<number
 }
 
 /** Everything that serves, or nothing: what was started before a failure is stopped again. */
-async function start(loaded: LoadedConfig, log: Log) {
+async function start(loaded: LoadedConfig, log: Log, acceptRollback: string | undefined) {
   await using opened = new AsyncDisposableStack()
-  const gatehouse = opened.adopt(await openGatehouse(loaded, log), (each) => each.close())
+  const options = acceptRollback === undefined ? {} : { acceptRollback }
+  const gatehouse = opened.adopt(await openGatehouse(loaded, log, options), (each) => each.close())
   const admin = opened.adopt(await startAdminSocket(gatehouse), (each) => each.stop())
   const { startServer } = await import('../http/server.ts')
   const server = await startServer(gatehouse)
+  const { startKeySchedule } = await import('../api-keys/schedule.ts')
+  const keySchedule = startKeySchedule(gatehouse)
   opened.move()
-  return { gatehouse, admin, server }
+  return { gatehouse, admin, server, keySchedule }
 }
 
 /** Answers when the drain has taken too long, or when a second signal asks to end at once (SH-1). */

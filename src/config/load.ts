@@ -20,6 +20,8 @@ export interface LoadedConfig {
   warnings: readonly string[]
   /** the text behind `database.password`, where one is set */
   databasePassword: Redacted<string> | undefined
+  /** the text behind `smtp.password`, where one is set */
+  smtpPassword: Redacted<string> | undefined
   /** the environment that references are read from */
   environment: Redacted<Environment>
 }
@@ -58,7 +60,8 @@ export function loadConfig(source: { path: string; env: Environment }): LoadedCo
     origins,
     warnings:
       strange.length === 0 ? [] : [`environment variables that match no setting are ignored: ${strange.join(', ')}`],
-    databasePassword: readPassword(config, env),
+    databasePassword: readPassword('database.password', config.database.password, env),
+    smtpPassword: readPassword('smtp.password', config.smtp.password, env),
     environment: new Redacted(env),
   }
 }
@@ -180,10 +183,10 @@ function refused(found: Located[], rules: RuleComplaint[]): StartError {
   return new StartError(only?.code ?? 'CONFIG_INVALID', EXIT.config, said.join('; '), fix, said)
 }
 
-function readPassword(config: Config, env: Environment): Redacted<string> | undefined {
-  const reference = parseReference(config.database.password)
+function readPassword(setting: string, text: string, env: Environment): Redacted<string> | undefined {
+  const reference = parseReference(text)
   if (reference === undefined) return undefined
-  const bytes = readReference(reference, env, 'database.password')
+  const bytes = readReference(reference, env, setting)
   return new Redacted(
     bytes
       .reveal()

@@ -16,6 +16,7 @@ export function ruleComplaints(config: Config): RuleComplaint[] {
     ...secretsInClear(config),
     ...addresses(config),
     ...headerNames(config),
+    ...mail(config),
     ...tls(config),
     ...insecureBind(config),
   ]
@@ -30,7 +31,10 @@ const invalid = (path: string, message: string): RuleComplaint => ({
 
 function secretsInClear(config: Config): RuleComplaint[] {
   const { source, allow_env_master_key: allowEnv } = config.master_key
-  const found = [...referenceComplaints('database.password', config.database.password)]
+  const found = [
+    ...referenceComplaints('database.password', config.database.password),
+    ...referenceComplaints('smtp.password', config.smtp.password),
+  ]
   if (source === '') found.push(invalid('master_key.source', 'is required'))
   else found.push(...referenceComplaints('master_key.source', source))
   if (parseReference(source)?.kind === 'env' && !allowEnv) {
@@ -91,6 +95,20 @@ function headerNames(config: Config): RuleComplaint[] {
   )
 }
 
+function mail({ smtp }: Config): RuleComplaint[] {
+  if (smtp.url === '') return []
+  const url = URL.parse(smtp.url)
+  if (url === null || url.hostname === '')
+    return [invalid('smtp.url', 'must be a URL such as smtps://user@mail.example.com:465')]
+  const found: RuleComplaint[] = []
+  if (url.password !== '')
+    found.push(invalid('smtp.url', 'must not hold the password; put a reference to it into smtp.password'))
+  if (smtp.password !== '' && url.username === '')
+    found.push(invalid('smtp.url', 'must name the user that smtp.password belongs to: smtps://user@host'))
+  if (smtp.from === '') found.push(invalid('smtp.from', 'is required with smtp.url'))
+  return found
+}
+
 function tls({ server }: Config): RuleComplaint[] {
   if ((server.tls_cert_file === '') === (server.tls_key_file === '')) return []
   const missing = server.tls_cert_file === '' ? 'tls_cert_file' : 'tls_key_file'
@@ -114,7 +132,7 @@ const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8)
 loopback.addAddress('::1', 'ipv6')
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   const version = isIP(host)
   return version === 0 ? host === 'localhost' : loopback.check(host, version === 4 ? 'ipv4' : 'ipv6')
 }

@@ -10,7 +10,7 @@ export type Reader = Pick<Drizzle, 'select' | 'selectDistinct'> & { tables: Tabl
  * What the caches must look at again after a commit, on every node. `*` (with an empty id): everything, as after changes
  * that this node missed and that are no longer kept.
  */
-export type ChangeKind = 'api_key' | 'label' | 'partial' | 'prompt' | 'workspace' | 'user' | '*'
+export type ChangeKind = 'api_key' | 'label' | 'organisation' | 'partial' | 'prompt' | 'workspace' | 'user' | '*'
 export interface Change {
   kind: ChangeKind
   id: string
@@ -23,7 +23,7 @@ export interface AuditDraft {
   workspaceId?: string | null
   resourceId?: string
   resourceName?: string
-  /** JSON-able, secrets replaced by fingerprints before they come here */
+  /** JSON-able; what is named like a secret is replaced by a fingerprint (`audit/mask.ts`) */
   details?: Record<string, unknown>
 }
 
@@ -53,6 +53,11 @@ export interface Database {
   transaction<T>(event: AuditDraft, work: (tx: Tx) => Promise<T>): Promise<T>
   /** Called with the changes of each commit, in commit order, before the writers are answered. One listener. */
   onCommitted(listener: (changes: Change[]) => Promise<void>): void
+  /**
+   * SQLite alone, where commits are taken in groups: `hook` runs last in each group's transaction, once, however many
+   * changes it holds; none of them is stored if it throws. One hook.
+   */
+  beforeCommit?(hook: (tx: Tx) => Promise<void>): void
   /** resolves when a probe transaction went through; throws `storage_unavailable` otherwise */
   probe(): Promise<void>
   /** milliseconds since this node last knew of every commit (decision 13); 0 on SQLite, which has one node */

@@ -30,6 +30,7 @@ export function groupCommit(writer: Connection, closureMs = CLOSURE_MS) {
   /** committed, but the listener failed on them: told again with the next ones */
   let unannounced: Change[] = []
   let listener: (changes: Change[]) => Promise<void> = async () => {}
+  let lastStep: (tx: Tx) => Promise<void> = async () => {}
   let running: Promise<void> | undefined
   let finishing = false
 
@@ -43,6 +44,7 @@ export function groupCommit(writer: Connection, closureMs = CLOSURE_MS) {
     try {
       writer.run('BEGIN IMMEDIATE')
       for (const job of jobs) outcomes.push(await runInSavepoint(writer, job, closureMs))
+      await lastStep(createTx(writer, { alive: true }, { action: 'commit' }, []))
       writer.run('COMMIT')
     } catch (error) {
       if (writer.inTransaction) writer.run('ROLLBACK')
@@ -81,6 +83,9 @@ export function groupCommit(writer: Connection, closureMs = CLOSURE_MS) {
     onCommitted: ((next) => {
       listener = next
     }) satisfies Database['onCommitted'],
+    beforeCommit: ((hook) => {
+      lastStep = hook
+    }) satisfies Database['beforeCommit'],
     /** refuses new changes and resolves when the queued ones are answered */
     async finish(): Promise<void> {
       finishing = true

@@ -189,13 +189,13 @@ function createTx(
 }
 
 // drizzle's types differ by dialect, its queries as used here do not: the casts to SQLite's types end here.
-const asReader = (client: SQL): Reader => Object.assign(drizzle({ client }), { tables }) as unknown as Reader
+export const asReader = (client: SQL): Reader => Object.assign(drizzle({ client }), { tables }) as unknown as Reader
 
 const asWriter = (client: TransactionSQL) =>
   Object.assign(drizzle({ client }), { tables }) as unknown as Reader & Pick<Tx, 'insert' | 'update' | 'delete'>
 
 /** No SQLSTATE: no connection, no TLS or a certificate that is not trusted. Class 28: login, 3D: no such database. */
-function startErrorOf(error: unknown): StartError | undefined {
+export function startErrorOf(error: unknown): StartError | undefined {
   if (!(error instanceof Error && 'code' in error) || error instanceof StartError) return undefined
   const state = 'errno' in error && typeof error.errno === 'string' ? error.errno : undefined
   if (state !== undefined && !/^(08|28|3D|53|55|57)/.test(state)) return undefined

@@ -51,6 +51,7 @@ function databaseOver(group: GroupCommit, writer: Connection, reader: Connection
     read: Object.assign(drizzle({ client: reader }), { tables }),
     transaction: group.transaction,
     onCommitted: group.onCommitted,
+    beforeCommit: group.beforeCommit,
     probe: () => group.transaction({ action: 'probe' }, async () => {}),
     staleMs: () => 0,
     async close() {

@@ -4,6 +4,7 @@ import type { AccessLog } from './access-log.ts'
 import { createHead } from './head.ts'
 import { methodNotAllowed } from './methods.ts'
 import { problemBody, problemHead, toGatehouseError } from './problems.ts'
+import { noteRefusal } from './refused.ts'
 import { newRequestId } from './request-id.ts'
 
 interface AnswerContext {
@@ -13,23 +14,22 @@ interface AnswerContext {
 }
 
 /** Turns what handlers return, and what they throw, into responses: one envelope, the same headers everywhere (HT-9). */
-export function createAnswers(
-  config: Gatehouse['config'],
-  accessLog: AccessLog,
-  allowedMethods: (path: string) => string[],
-) {
-  const head = createHead(config)
+export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowedMethods: (path: string) => string[]) {
+  const head = createHead(gatehouse.config)
 
   return {
     success(context: AnswerContext, value: unknown): Response {
       accessLog.answered(context, 200)
-      return new Response(JSON.stringify(value), { headers: head(context.call?.requestId) })
+      const headers = head(context.call?.requestId)
+      if (context.call?.once?.isReplay) headers['idempotent-replayed'] = 'true'
+      return new Response(JSON.stringify(value), { headers })
     },
     failure(context: AnswerContext, thrown: unknown): Response {
       let error = toGatehouseError(thrown)
       if (error.code === 'route_unknown') error = methodNotAllowed(allowedMethods(pathOf(context.request.url))) ?? error
       const requestId = context.call?.requestId ?? newRequestId()
       accessLog.failed(context, error, requestId)
+      noteRefusal(gatehouse, context, error, requestId)
       const { status, headers } = problemHead(error)
       return new Response(problemBody(error, requestId), { status, headers: { ...head(requestId), ...headers } })
     },

@@ -1,6 +1,6 @@
 import { Kind, OptionalKind, TransformKind, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import type { Complaint } from '../errors.ts'
+import { type Complaint, shown } from '../errors.ts'
 import { isRawJson } from '../json.ts'
 import { alternativesOf, describe } from './describe.ts'
 
@@ -213,12 +213,6 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJson(value)
 
 const below = (path: string, key: string): string => (path === '' ? shown(key) : `${path}.${shown(key)}`)
-
-/**
- * A name or index as it may stand in a path. Names that are no plain names may be secrets in the wrong place, and some clients
- * take the digits 404 anywhere in an error for "gone" (decision 3).
- */
-export const shown = (key: string): string => (/^[\w-]{1,64}$/.test(key) && !key.includes('404') ? key : '*')
 
 /** Levenshtein's distance, with swapped neighbours counted as one mistake. */
 function editDistance(a: string, b: string): number {

@@ -13,6 +13,9 @@ export interface Metrics {
   /** one successful render; separate from `request` because it is the hot path */
   render(seconds: number): void
   authentication(outcome: 'ok' | 'refused'): void
+  /** a scheduled rotation of an API key has come due */
+  rotationDue(): void
+  mail(outcome: 'sent' | 'failed'): void
   /** OpenMetrics text of everything, with the gauges given */
   text(gauges: Gauge[]): string
 }
@@ -30,6 +33,8 @@ export function createMetrics(): Metrics {
   const latencies = new Map<string, Histogram>()
   const renders: Histogram = newHistogram()
   const authentications = { ok: 0, refused: 0 }
+  let rotationsDue = 0
+  const mails = { sent: 0, failed: 0 }
 
   return {
     request(method, route, status, seconds) {
@@ -43,6 +48,12 @@ export function createMetrics(): Metrics {
     render: (seconds) => observe(renders, seconds),
     authentication: (outcome) => {
       authentications[outcome]++
+    },
+    rotationDue: () => {
+      rotationsDue++
+    },
+    mail: (outcome) => {
+      mails[outcome]++
     },
     text(gauges) {
       return [
@@ -74,6 +85,15 @@ export function createMetrics(): Metrics {
             ([outcome, n]) => `gatehouse_authentications_total{outcome="${outcome}"} ${n}`,
           ),
         ),
+        ...family(
+          'gatehouse_mails',
+          'counter',
+          'E-mails that were to be sent, by outcome.',
+          Object.entries(mails).map(([outcome, n]) => `gatehouse_mails_total{outcome="${outcome}"} ${n}`),
+        ),
+        ...family('gatehouse_api_key_rotations_due', 'counter', 'Scheduled rotations that have come due.', [
+          `gatehouse_api_key_rotations_due_total ${rotationsDue}`,
+        ]),
         ...gauges.flatMap(({ name, help, labels = '', value }) =>
           family(name, 'gauge', help, [`${name}${labels} ${value}`]),
         ),

@@ -52,7 +52,7 @@ export function problemBody(error: GatehouseError, requestId: string): string {
 
 /** Status and extra headers of a problem. */
 export function problemHead(error: GatehouseError): { status: number; headers: Record<string, string> } {
-  const headers: Record<string, string> = {}
+  const headers: Record<string, string> = { ...error.headers }
   const { status } = PROBLEMS[error.code]
   if (error.retryAfterSeconds !== undefined || status === 503)
     headers['retry-after'] = String(error.retryAfterSeconds ?? 5)

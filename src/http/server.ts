@@ -6,6 +6,7 @@ import { describeError } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { createHead } from './head.ts'
 import { problemBody, problemHead } from './problems.ts'
+import { noteRefusal } from './refused.ts'
 import { newRequestId } from './request-id.ts'
 
 export interface Listening {
@@ -39,8 +40,11 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
         MOST_TIMES_LIMIT * Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
       // Otherwise Bun answers an unhandled error with a page that holds source code.
       development: false,
+      // With `development: false` Bun shares a port with anybody unless told not to; nodes of one database may
+      // (decision 14).
+      reusePort: gatehouse.dialect === 'postgres',
       ...(tls && { tls }),
-      fetch: (request) => (isHostStrange(request, hosts) ? refuse(strangeHost()) : app.fetch(request)),
+      fetch: (request) => (isHostStrange(request, hosts) ? refuse(strangeHost(), request) : app.fetch(request)),
       error(error) {
         gatehouse.log.error('request_failed', { cause: describeError(error) })
         return refuse(new GatehouseError('internal', 'internal error'))
@@ -49,8 +53,10 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   )
   gatehouse.clientIp = (request) => server.requestIP(request)?.address.replace(/^::ffff:/, '') ?? null
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  const url = `${tls ? 'https' : 'http'}://${host}:${server.port}`
+  if (config.public_url === '') gatehouse.publicUrl = () => url
   return {
-    url: `${tls ? 'https' : 'http'}://${host}:${server.port}`,
+    url,
     port: server.port ?? 0,
     async stop() {
       gatehouse.drain()
@@ -71,10 +77,11 @@ function isHostStrange(request: Request, hosts: ReadonlySet<string>): boolean {
 const strangeHost = (): GatehouseError => new GatehouseError('invalid', 'the Host header must name this server, once')
 
 /** Answers what never gets to the app. */
-function createRefusal({ config }: Gatehouse): (error: GatehouseError) => Response {
-  const head = createHead(config)
-  return (error) => {
+function createRefusal(gatehouse: Gatehouse): (error: GatehouseError, request?: Request) => Response {
+  const head = createHead(gatehouse.config)
+  return (error, request) => {
     const requestId = newRequestId()
+    if (request !== undefined) noteRefusal(gatehouse, { request, call: undefined }, error, requestId)
     const { status, headers } = problemHead(error)
     return new Response(problemBody(error, requestId), { status, headers: { ...head(requestId), ...headers } })
   }

@@ -2,8 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { GRANTABLE } from '../../schema/api/permissions.ts'
 import { maskKey, newApiKey } from '../api-keys/key.ts'
+import { auditKeys } from '../audit/keys.ts'
 import { createDigest } from '../crypto/digest.ts'
 import { newKeyringRows, openKeyring } from '../crypto/keyring.ts'
+import type { Tx } from '../db/database.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { newSlug } from '../slug.ts'
 import { EXIT, StartError } from '../start-error.ts'
@@ -31,6 +33,8 @@ export async function bootstrap(
   input: { organisation: string; email: string; uid: number },
 ): Promise<Bootstrapped> {
   const masterKeys = gatehouse.masterKeys()
+  const keyringRows = newKeyringRows(masterKeys, Date.now())
+  const keyring = openKeyring(keyringRows, masterKeys)
   const organisationId = Bun.randomUUIDv7()
   const userId = Bun.randomUUIDv7()
   const workspaceId = Bun.randomUUIDv7()
@@ -40,7 +44,7 @@ export async function bootstrap(
   const adminKey = newApiKey('a')
   const actor = { kind: 'cli', uid: input.uid, organisationId, command: 'bootstrap' } as const
   const what = { action: 'organisation.bootstrap', resourceId: organisationId, resourceName: input.organisation }
-  await gatehouse.audited(actor, what, async (tx) => {
+  const work = async (tx: Tx): Promise<void> => {
     const t = tx.tables
     const [existing] = await tx.select({ id: t.keyring.id }).from(t.keyring).limit(1)
     if (existing !== undefined)
@@ -52,9 +56,8 @@ export async function bootstrap(
       )
     const createdAt = tx.now
     const times = { createdAt, lastUpdatedAt: createdAt }
-    const rows = newKeyringRows(masterKeys, createdAt)
-    const digest = createDigest(openKeyring(rows, masterKeys).apiKeyPepper.reveal())
-    await tx.insert(t.keyring).values(rows).returning({ id: t.keyring.id })
+    const digest = createDigest(keyring.apiKeyPepper.reveal())
+    await tx.insert(t.keyring).values(keyringRows).returning({ id: t.keyring.id })
     await tx
       .insert(t.organisations)
       .values({ id: organisationId, name: input.organisation, createdAt })
@@ -135,7 +138,8 @@ export async function bootstrap(
     await tx.insert(t.apiKeys).values(key).returning({ id: t.apiKeys.id })
     // Other nodes of the same database wait for it too.
     tx.changed('*', organisationId)
-  })
+  }
+  await gatehouse.audited(actor, what, work, { keys: auditKeys(keyring) })
   markInitialised(gatehouse)
   return {
     organisation_id: organisationId,

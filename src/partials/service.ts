@@ -3,7 +3,7 @@ import type { CreatePartial, UpdatePartial } from '../../schema/api/partials.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import { assertSameWorkspace } from '../auth/tenancy.ts'
 import { resolveCollection } from '../collections/store.ts'
-import { conflict, invalidField, notFound } from '../errors.ts'
+import { conflict, invalidField, notFound, shown } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
 import { checkPartial } from '../templates/template.ts'
@@ -122,6 +122,9 @@ export async function makePartialDefault(
   return {}
 }
 
+/** A conflict names this many prompts. */
+const MOST_NAMED = 20
+
 /** @throws GatehouseError `conflict` that lists the prompts whose default or labelled version uses it, unless forced */
 export async function deletePartial(
   { audited, read, registry }: Pick<Gatehouse, 'audited' | 'read' | 'registry'>,
@@ -135,7 +138,7 @@ export async function deletePartial(
     const users = await promptsUsingPartial(tx, partial, registry.findPartial(partial.workspaceId))
     if (users.length > 0 && !force)
       throw conflict(
-        `the partial is used by the prompts ${users.join(', ')}; change them first, or delete with ?force=true`,
+        `the partial is used by the prompts ${users.slice(0, MOST_NAMED).map(shown).join(', ')}; change them first, or delete with ?force=true`,
       )
     const rows = await tx.delete(partials).where(eq(partials.id, partial.id)).returning({ id: partials.id })
     if (rows.length === 0) throw notFound('partial')

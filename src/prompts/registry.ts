@@ -1,9 +1,10 @@
-import { and, eq, inArray, or } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
 import { notFound } from '../errors.ts'
 import { mayHoldBigInteger, parseStored } from '../json.ts'
 import { type CompiledTemplate, compileTemplate, type PartialText, type TemplateKind } from '../templates/template.ts'
 import { type PreparedVersion, prepareVersion } from './hyperparameters.ts'
+import { liveRows } from './live-rows.ts'
 
 /**
  * What renders need of every prompt, in memory: the texts of default, latest and labelled versions, all partials, and
@@ -90,6 +91,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
   /** versions that hold a compiled form, oldest first */
   const ready = new Set<LiveVersion>()
   const t = read.tables
+  const select = liveRows(read)
 
   function find(reference: string): Found | undefined {
     const at = reference.indexOf('@')
@@ -161,47 +163,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     return version && { id: partial.id, slug: partial.slug, version: number, versionId: version.id, text: version.text }
   }
 
-  const versionColumns = {
-    promptId: t.promptVersions.promptId,
-    id: t.promptVersions.id,
-    number: t.promptVersions.number,
-    template: t.promptVersions.template,
-    templateType: t.promptVersions.templateType,
-    isRaw: t.promptVersions.isRaw,
-    parameters: t.promptVersions.parameters,
-    functions: t.promptVersions.functions,
-    tools: t.promptVersions.tools,
-    toolChoice: t.promptVersions.toolChoice,
-    templateMetadata: t.promptVersions.templateMetadata,
-    model: t.promptVersions.model,
-    virtualKey: t.promptVersions.virtualKey,
-  }
-  const selectPrompts = () =>
-    read
-      .select({
-        id: t.prompts.id,
-        slug: t.prompts.slug,
-        organisationId: t.workspaces.organisationId,
-        workspaceId: t.prompts.workspaceId,
-        defaultVersion: t.prompts.defaultVersion,
-        latestVersion: t.prompts.latestVersion,
-      })
-      .from(t.prompts)
-      .innerJoin(t.workspaces, eq(t.workspaces.id, t.prompts.workspaceId))
-  const selectLiveVersions = () =>
-    read.select(versionColumns).from(t.promptVersions).innerJoin(t.prompts, eq(t.prompts.id, t.promptVersions.promptId))
-  const isShown = or(
-    eq(t.promptVersions.number, t.prompts.defaultVersion),
-    eq(t.promptVersions.number, t.prompts.latestVersion),
-    inArray(t.promptVersions.id, read.select({ id: t.promptLabels.versionId }).from(t.promptLabels)),
-  )
-  const selectPromptLabels = () =>
-    read
-      .select({ promptId: t.promptLabels.promptId, labelId: t.promptLabels.labelId, number: t.promptVersions.number })
-      .from(t.promptLabels)
-      .innerJoin(t.promptVersions, eq(t.promptVersions.id, t.promptLabels.versionId))
-
-  function putPrompt(row: Awaited<ReturnType<typeof selectPrompts>>[number]): LivePrompt {
+  function putPrompt(row: Awaited<ReturnType<typeof select.prompts>>[number]): LivePrompt {
     const prompt: LivePrompt = { ...row, versions: [], labels: NO_LABELS }
     prompts.set(prompt.id, prompt)
     prompts.set(prompt.slug, prompt)
@@ -244,7 +206,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     find,
     async loadVersion(prompt, number) {
       const where = and(eq(t.promptVersions.promptId, prompt.id), eq(t.promptVersions.number, number))
-      const [row] = await read.select(versionColumns).from(t.promptVersions).where(where).limit(1)
+      const [row] = await select.versions().where(where).limit(1)
       return row && toLiveVersion(row)
     },
     compiled,
@@ -252,9 +214,9 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     counts: () => ({ prompts: prompts.size / 2, partials: partials.size / 2, compiled: ready.size }),
     async load() {
       const [promptRows, versionRows, promptLabels, partialRows, partialVersions, labelRows] = await Promise.all([
-        selectPrompts(),
-        selectLiveVersions().where(isShown),
-        selectPromptLabels(),
+        select.prompts(),
+        select.shownVersions(),
+        select.promptLabels(),
         read.select().from(t.partials),
         read.select().from(t.partialVersions),
         read.select().from(t.labels),
@@ -269,9 +231,9 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     },
     async reloadPrompt(id) {
       const [[row], versionRows, promptLabels] = await Promise.all([
-        selectPrompts().where(eq(t.prompts.id, id)),
-        selectLiveVersions().where(and(eq(t.prompts.id, id), isShown)),
-        selectPromptLabels().where(eq(t.promptLabels.promptId, id)),
+        select.prompts().where(eq(t.prompts.id, id)),
+        select.shownVersions(id),
+        select.promptLabels().where(eq(t.promptLabels.promptId, id)),
       ])
       const before = removePrompt(id)
       if (row === undefined) return

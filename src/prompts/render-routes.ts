@@ -1,11 +1,14 @@
 import { Elysia } from 'elysia'
 import { problems } from '../../schema/api/errors.ts'
 import { RenderQuery, RenderRequest, RenderResponse } from '../../schema/api/render.ts'
-import { guarded, opaque, type Requires } from '../auth/guard.ts'
+import { createAdmit, guarded, opaque, type Requires } from '../auth/guard.ts'
 import { invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
+import { readJson } from '../http/body.ts'
 import { createHead } from '../http/head.ts'
 import { type Rendered, renderPrompt } from './render.ts'
+
+const PERMISSION = ['prompts.render'] as const
 
 /**
  * `POST /v1/prompts/{promptId}/render`, and the same without `/v1` for a self-hosted address. The hot path: it answers
@@ -14,6 +17,7 @@ import { type Rendered, renderPrompt } from './render.ts'
 export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender: (context: RenderContext) => void) {
   const { metrics, config } = gatehouse
   const { strict_compliance_headers: complianceHeaders } = config.render
+  const { render_body_bytes: limitBytes } = config.limits
   const head = createHead(config)
   const sends = config.log.renders !== 'none'
 
@@ -28,19 +32,22 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
     return new Response(text, { headers })
   }
 
-  const guard = requires('prompts.render', 'Render a prompt into a ready-to-send request', 'render_body_bytes')
+  const admit = createAdmit(gatehouse)
+  const guard = requires(PERMISSION, 'Render a prompt into a ready-to-send request', 'render_body_bytes')
 
   const render = async (context: RenderContext): Promise<Response> => {
-    context.body = await guard.parse(context)
+    const { request, params } = context
+    admit(context, PERMISSION)
+    const { value: body, hasBigIntegers } = await readJson(request, limitBytes)
+    context.body = body
     guard.transform(context)
-    const { body, params, call, caller, request } = context
     if (typeof body !== 'object' || body === null || Array.isArray(body))
       throw invalidField('', 'the body must be a JSON object')
     // Most requests have no query: only then is Elysia's parsed one worth asking for.
     const query = request.url.includes('?') ? readQuery(request.url) : NO_QUERY
-    const rendered = renderPrompt(gatehouse, caller, params.promptId, {
+    const rendered = renderPrompt(gatehouse, context.caller, params.promptId, {
       body: body as Record<string, unknown>,
-      hasBigIntegers: call.hasBigIntegers,
+      hasBigIntegers,
       complianceHeader: firstHeader(request.headers, complianceHeaders),
       ...query,
     })

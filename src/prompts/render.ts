@@ -103,7 +103,9 @@ function renderVersion(
             })),
             used_variables: [...lookups.used],
             missing_variables: [...lookups.missing],
-            unused_variables: Object.keys(variables).filter((name) => !template.variableNames.has(name)),
+            unused_variables: Object.keys(variables).filter(
+              (name) => !lookups.used.has(name) && !template.variableNames.has(name),
+            ),
             ...explainMerge(prepared, body, data),
             converted_roles: converted,
           },

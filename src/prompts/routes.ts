@@ -20,16 +20,9 @@ import { resolveCollection } from '../collections/store.ts'
 import { notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { listOf, readPage } from '../http/paging.ts'
+import { getPrompt, getPromptVersion } from './lookup.ts'
 import { presentPrompt, presentPromptSummary, presentVersion } from './present.ts'
-import {
-  createPrompt,
-  deletePrompt,
-  getPrompt,
-  getPromptVersion,
-  labelVersion,
-  makeDefault,
-  updatePrompt,
-} from './service.ts'
+import { createPrompt, deletePrompt, labelVersion, makeDefault, updatePrompt } from './service.ts'
 import { findVersionById, listPrompts, listVersionLabels, listVersions } from './store.ts'
 
 export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>

@@ -17,9 +17,15 @@ export interface Load {
 /** @throws Error that says what to install */
 export function requireWrk(): void {
   if (Bun.which('wrk') !== null) return
-  throw new Error(
-    'wrk is missing: apt-get install wrk (Debian, Ubuntu), brew install wrk, or run again as root with --install-wrk',
-  )
+  throw new Error('wrk is missing: apt-get install wrk (Debian, Ubuntu), or run again as root with --install-wrk')
+}
+
+/** @throws Error unless run as root on Debian or one of its kin */
+export function installWrk(): void {
+  if (Bun.which('wrk') !== null) return
+  if (process.getuid?.() !== 0) throw new Error('--install-wrk needs root')
+  const { success } = Bun.spawnSync(['apt-get', 'install', '-y', 'wrk'], { stdio: ['ignore', 'inherit', 'inherit'] })
+  if (!success) throw new Error('apt-get could not install wrk; try apt-get update first')
 }
 
 /** Renders the prompts in turn with the keys in turn, over kept-alive connections, as fast as answers come. */

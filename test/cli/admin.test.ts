@@ -7,6 +7,7 @@ import { startAdminSocket } from '../../src/cli/admin-socket.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { type Gatehouse, openGatehouse } from '../../src/gatehouse.ts'
 import { createLog } from '../../src/log.ts'
+import { auditTrail, doneBy } from '../support/audit.ts'
 import { FAILURE_LINE, gatehouse } from './support.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-admin-'))
@@ -37,8 +38,8 @@ async function createKey(...flags: string[]): Promise<{ id: string; key: string 
 /** Audit rows, oldest first, read in a window without a server. */
 async function auditRows(opened?: Gatehouse) {
   const { read, close } = opened ?? (await open())
-  const t = read.tables.auditEvents
-  const rows = await read.select({ action: t.action, actor: t.actorType, details: t.details }).from(t).orderBy(t.seq)
+  const trail = await auditTrail(read)
+  const rows = trail.reverse().map((row) => ({ action: doneBy(row), actor: row.user_id, details: row.details }))
   if (opened === undefined) await close()
   return rows
 }
@@ -181,13 +182,10 @@ describe('beside a running server', () => {
     const { id } = await createKey('--system', '--name', 'audited')
     await run('keys', 'revoke', id)
     const rows = (await auditRows(server)).slice(-2)
-    expect(rows.map(({ action, actor }) => ({ action, actor }))).toEqual([
-      { action: 'system_api_keys.create', actor: 'cli' },
-      { action: 'system_api_keys.delete', actor: 'cli' },
-    ])
-    expect(rows.map(({ details }) => JSON.parse(details))).toMatchObject([
-      { uid: process.getuid?.(), command: 'keys create' },
-      { uid: process.getuid?.(), command: 'keys revoke' },
+    const actor = `cli:${process.getuid?.()}`
+    expect(rows).toMatchObject([
+      { action: 'system_api_keys.create', actor, details: { command: 'keys create' } },
+      { action: 'system_api_keys.delete', actor, details: { command: 'keys revoke' } },
     ])
   })
 

@@ -7,7 +7,9 @@ const optional = <T extends Record<string, TSchema>>(fields: T) => Type.Partial(
 const Words = Type.Array(Type.String())
 const AnyObject = Type.Record(Type.String(), Type.Unknown())
 
-/** What is stored before the request. Without `model` the prompt's model is `m`. */
+// A case is a file of three JSON objects between lines of ten dashes: what is stored, what is asked, what must come of it.
+
+/** Without `model` the prompt's model is `m`. */
 const Stored = optional({
   /** asserted of the saved prompt (`template_type`) */
   kind: Type.Union([Type.Literal('chat'), Type.Literal('text')]),

@@ -10,7 +10,6 @@ const PROBLEMS: Record<string, [status: number, code: string]> = {
   invalid_request_error: [400, 'AB01'],
   template_limit: [400, 'AB01'],
   not_found_error: [404, 'AB08'],
-  payload_too_large: [413, 'AB01'],
   unsupported_media_type: [415, 'AB01'],
 }
 

@@ -1,7 +1,7 @@
 import { describe } from 'bun:test'
 import { DIALECTS } from '../support/database.ts'
 import { type Scenario, scenarios, useWorld, type World } from '../support/scenario.ts'
-import { addKey, addOrganisation, addWorkspace, type Tenant } from '../support/tenants.ts'
+import { addKey, addOrganisation, addWorkspace, defaultTenant, type Tenant } from '../support/tenants.ts'
 
 const prompt = { name: 'p', string: 'x', parameters: {}, model: 'm' }
 
@@ -27,15 +27,10 @@ async function furnish({ call, names, keys }: World, tenant: string): Promise<vo
 describe.each(DIALECTS)('tenants do not meet: %s', (dialect) => {
   const world = useWorld(dialect, async (it) => {
     const { gatehouse, made, names, keys } = it
-    const {
-      organisation_id: organisationId,
-      user_id: userId,
-      workspace_id: workspaceId,
-      collection_id: collectionId,
-    } = made
+    const own = defaultTenant(made)
     const tenants: Record<string, Tenant> = {
-      own: { organisationId, userId, workspaceId, collectionId },
-      next: { organisationId, userId, ...(await addWorkspace(gatehouse, organisationId)) },
+      own,
+      next: { ...own, ...(await addWorkspace(gatehouse, own.organisationId)) },
       far: await addOrganisation(gatehouse),
     }
     for (const [name, tenant] of Object.entries(tenants)) {

@@ -1,5 +1,6 @@
-import { createAudited } from '../../src/audit/audited.ts'
+import { createTrail } from '../../src/audit/audited.ts'
 import { openDatabase } from '../../src/db/open.ts'
+import { TEST_AUDIT_KEYS } from './audit.ts'
 
 // A process to be killed: `committer.ts DATA_DIR` stores organisations in eight lanes and prints the id of each one
 // that was acknowledged; `committer.ts DATA_DIR COUNT` stops after so many; `hold` only keeps the database open.
@@ -9,7 +10,7 @@ const db = await openDatabase({ dialect: 'sqlite', dataDir: dataDir!, create: tr
 process.stdout.write('open\n')
 if (mode === 'hold') await Bun.sleep(60_000)
 
-const audited = createAudited(db)
+const { audited } = createTrail(db, { keys: () => TEST_AUDIT_KEYS })
 const limit = mode === undefined ? Number.POSITIVE_INFINITY : Number(mode)
 let count = 0
 

@@ -3,6 +3,7 @@ import { maskKey, newApiKey } from '../../src/api-keys/key.ts'
 import type { KeyType } from '../../src/auth/caller.ts'
 import type { Tx } from '../../src/db/database.ts'
 import type { Gatehouse } from '../../src/gatehouse.ts'
+import type { Bootstrapped } from '../../src/organisation/bootstrap.ts'
 import { newSlug } from '../../src/slug.ts'
 
 // What no call of the API makes yet, or ever (decision 19: an installation has one organisation). Written directly, so
@@ -15,6 +16,14 @@ export interface Tenant {
   /** owner of the organisation */
   userId: string
 }
+
+/** What bootstrap made. */
+export const defaultTenant = (made: Bootstrapped): Tenant => ({
+  organisationId: made.organisation_id,
+  workspaceId: made.workspace_id,
+  collectionId: made.collection_id,
+  userId: made.user_id,
+})
 
 /** A second organisation with a workspace, its default collection, an owner and an admin key. */
 export async function addOrganisation(gatehouse: Gatehouse): Promise<Tenant & { adminKey: string }> {

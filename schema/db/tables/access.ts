@@ -137,6 +137,9 @@ export function defineAccessTables({ table, text, boolean, time, bytes, index, u
       nextRotationAt: time('next_rotation_at'),
       /** the due time that was last recorded, so that none is recorded twice */
       rotationDueRecordedAt: time('rotation_due_recorded_at'),
+      /** the expiry that was last recorded */
+      expiryRecordedAt: time('expiry_recorded_at'),
+      /** to the minute */
       lastUsedAt: time('last_used_at'),
       deletedAt: time('deleted_at'),
       createdAt: time('created_at').notNull(),
@@ -148,6 +151,7 @@ export function defineAccessTables({ table, text, boolean, time, bytes, index, u
       index('api_keys_workspace').on(t.workspaceId),
       index('api_keys_user').on(t.userId),
       index('api_keys_next_rotation').on(t.nextRotationAt),
+      index('api_keys_expiry').on(t.expiresAt),
       index('api_keys_organisation').on(t.organisationId, t.createdAt),
       oneOf('api_keys_type', 'type', ['organisation-service', 'workspace-service', 'workspace-user', 'system']),
       oneOf('api_keys_creation_mode', 'creation_mode', ['ui', 'api', 'auto']),
@@ -165,8 +169,8 @@ export function defineAccessTables({ table, text, boolean, time, bytes, index, u
       role: text('role').notNull(),
       /** JSON array of {id as supplied, workspace_id, role} */
       workspaces: text('workspaces').notNull(),
-      /** JSON object {scopes, name, expiry, metadata}, or null */
-      keyDetails: text('key_details'),
+      /** JSON object: the user keys that acceptance makes, one a workspace, and what they have in common */
+      keyDetails: text('key_details').notNull(),
       firstName: text('first_name'),
       lastName: text('last_name'),
       /** keyed digest of the token in the link; a resend replaces it */
@@ -194,9 +198,11 @@ export function defineAccessTables({ table, text, boolean, time, bytes, index, u
     {
       /** keyed digest of (organisation, calling key, method, full path, Idempotency-Key) */
       id: text('id').primaryKey(),
-      /** keyed digest of the body: the same key with another body is 409 */
+      organisationId: text('organisation_id').notNull(),
+      /** keyed digest of body and query: the same key with others is 409 */
       bodyDigest: text('body_digest').notNull(),
-      resourceId: text('resource_id'),
+      /** JSON object: action, workspace, resource of the change's audit row */
+      event: text('event').notNull(),
       /** JSON text; null where the answer holds a secret */
       answer: text('answer'),
       /** the answer sealed, where it holds a clear key or an invite link; gone after an hour */

@@ -30,23 +30,44 @@ CREATE TABLE "keyring" (
 );
 CREATE TABLE "audit_events" (
 	"seq" bigint PRIMARY KEY NOT NULL,
-	"id" text COLLATE "C" NOT NULL,
+	"text" text COLLATE "C" NOT NULL,
+	"hash" text COLLATE "C" NOT NULL,
 	"organisation_id" text COLLATE "C" NOT NULL,
-	"workspace_id" text COLLATE "C",
-	"action" text COLLATE "C" NOT NULL,
-	"resource_id" text COLLATE "C",
-	"resource_name" text COLLATE "C",
-	"actor_type" text COLLATE "C" NOT NULL,
-	"key_id" text COLLATE "C",
-	"user_id" text COLLATE "C",
-	"client_ip" text COLLATE "C",
+	"is_foreign" boolean NOT NULL,
+	"created_at" bigint NOT NULL,
+	"clock" bigint NOT NULL,
 	"method" text COLLATE "C",
 	"uri" text COLLATE "C",
 	"request_id" text COLLATE "C",
+	"user_type" text COLLATE "C" NOT NULL,
+	"user_id" text COLLATE "C" NOT NULL,
+	"workspace_id" text COLLATE "C",
 	"status" bigint NOT NULL,
-	"details" text COLLATE "C" NOT NULL,
+	"resource_type" text COLLATE "C" NOT NULL,
+	"action" text COLLATE "C" NOT NULL,
+	"resource_id" text COLLATE "C",
+	"client_ip" text COLLATE "C",
+	CONSTRAINT "audit_events_user_type_known" CHECK (user_type IN ('api_key', 'user', 'cli', 'system'))
+);
+CREATE TABLE "audit_head" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"chain_id" text COLLATE "C" NOT NULL,
+	"organisation_id" text COLLATE "C" NOT NULL,
+	"seq" bigint NOT NULL,
+	"hash" text COLLATE "C" NOT NULL,
 	"created_at" bigint NOT NULL,
-	CONSTRAINT "audit_events_actor_type" CHECK (actor_type IN ('organisation-service', 'workspace-service', 'workspace-user', 'cli', 'system'))
+	"clock" bigint NOT NULL,
+	"pruned_seq" bigint NOT NULL,
+	"pruned_hash" text COLLATE "C" NOT NULL,
+	"key_id" text COLLATE "C" NOT NULL,
+	"signature" text COLLATE "C" NOT NULL
+);
+CREATE TABLE "audit_keys" (
+	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"seq" bigint NOT NULL,
+	"public_key" text COLLATE "C" NOT NULL,
+	"vouched_by" text COLLATE "C",
+	"voucher" text COLLATE "C"
 );
 CREATE TABLE "organisations" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
@@ -122,6 +143,7 @@ CREATE TABLE "api_keys" (
 	"rotation_policy" text COLLATE "C",
 	"next_rotation_at" bigint,
 	"rotation_due_recorded_at" bigint,
+	"expiry_recorded_at" bigint,
 	"last_used_at" bigint,
 	"deleted_at" bigint,
 	"created_at" bigint NOT NULL,
@@ -135,7 +157,7 @@ CREATE TABLE "invites" (
 	"email" text COLLATE "C" NOT NULL,
 	"role" text COLLATE "C" NOT NULL,
 	"workspaces" text COLLATE "C" NOT NULL,
-	"key_details" text COLLATE "C",
+	"key_details" text COLLATE "C" NOT NULL,
 	"first_name" text COLLATE "C",
 	"last_name" text COLLATE "C",
 	"token_digest" text COLLATE "C" NOT NULL,
@@ -151,8 +173,9 @@ CREATE TABLE "invites" (
 );
 CREATE TABLE "idempotent_answers" (
 	"id" text COLLATE "C" PRIMARY KEY NOT NULL,
+	"organisation_id" text COLLATE "C" NOT NULL,
 	"body_digest" text COLLATE "C" NOT NULL,
-	"resource_id" text COLLATE "C",
+	"event" text COLLATE "C" NOT NULL,
 	"answer" text COLLATE "C",
 	"sealed_answer" "bytea",
 	"created_at" bigint NOT NULL
@@ -265,7 +288,19 @@ ALTER TABLE "labels" ADD CONSTRAINT "labels_workspace_id_workspaces_id_fk" FOREI
 ALTER TABLE "prompt_labels" ADD CONSTRAINT "prompt_labels_prompt_id_prompts_id_fk" FOREIGN KEY ("prompt_id") REFERENCES "public"."prompts"("id") ON DELETE cascade ON UPDATE no action;
 ALTER TABLE "prompt_labels" ADD CONSTRAINT "prompt_labels_label_id_labels_id_fk" FOREIGN KEY ("label_id") REFERENCES "public"."labels"("id") ON DELETE cascade ON UPDATE no action;
 ALTER TABLE "prompt_labels" ADD CONSTRAINT "prompt_labels_version_id_prompt_versions_id_fk" FOREIGN KEY ("version_id") REFERENCES "public"."prompt_versions"("id") ON DELETE cascade ON UPDATE no action;
-CREATE INDEX "audit_events_organisation" ON "audit_events" USING btree ("organisation_id","created_at");
+CREATE INDEX "audit_events_clock" ON "audit_events" USING btree ("clock","created_at","seq");
+CREATE INDEX "audit_events_foreign" ON "audit_events" USING btree ("is_foreign","seq");
+CREATE INDEX "audit_events_method" ON "audit_events" USING btree ("is_foreign","method","seq");
+CREATE INDEX "audit_events_uri" ON "audit_events" USING btree ("is_foreign","uri","seq");
+CREATE INDEX "audit_events_request" ON "audit_events" USING btree ("is_foreign","request_id","seq");
+CREATE INDEX "audit_events_user_type" ON "audit_events" USING btree ("is_foreign","user_type","seq");
+CREATE INDEX "audit_events_user" ON "audit_events" USING btree ("is_foreign","user_id","seq");
+CREATE INDEX "audit_events_workspace" ON "audit_events" USING btree ("is_foreign","workspace_id","seq");
+CREATE INDEX "audit_events_status" ON "audit_events" USING btree ("is_foreign","status","seq");
+CREATE INDEX "audit_events_resource_type" ON "audit_events" USING btree ("is_foreign","resource_type","seq");
+CREATE INDEX "audit_events_action" ON "audit_events" USING btree ("is_foreign","action","seq");
+CREATE INDEX "audit_events_resource" ON "audit_events" USING btree ("is_foreign","resource_id","seq");
+CREATE INDEX "audit_events_client" ON "audit_events" USING btree ("is_foreign","client_ip","seq");
 CREATE UNIQUE INDEX "users_email" ON "users" USING btree ("organisation_id","email") WHERE status = 'active';
 CREATE UNIQUE INDEX "workspaces_slug" ON "workspaces" USING btree ("organisation_id","slug");
 CREATE INDEX "workspace_members_user" ON "workspace_members" USING btree ("user_id");
@@ -274,6 +309,7 @@ CREATE UNIQUE INDEX "api_keys_previous_digest" ON "api_keys" USING btree ("previ
 CREATE INDEX "api_keys_workspace" ON "api_keys" USING btree ("workspace_id");
 CREATE INDEX "api_keys_user" ON "api_keys" USING btree ("user_id");
 CREATE INDEX "api_keys_next_rotation" ON "api_keys" USING btree ("next_rotation_at");
+CREATE INDEX "api_keys_expiry" ON "api_keys" USING btree ("expires_at");
 CREATE INDEX "api_keys_organisation" ON "api_keys" USING btree ("organisation_id","created_at");
 CREATE UNIQUE INDEX "invites_token" ON "invites" USING btree ("token_digest");
 CREATE INDEX "invites_organisation" ON "invites" USING btree ("organisation_id","created_at");

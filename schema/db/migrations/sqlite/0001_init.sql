@@ -30,25 +30,58 @@ CREATE TABLE `keyring` (
 ) STRICT;
 CREATE TABLE `audit_events` (
 	`seq` integer PRIMARY KEY NOT NULL,
-	`id` text NOT NULL,
+	`text` text NOT NULL,
+	`hash` text NOT NULL,
 	`organisation_id` text NOT NULL,
-	`workspace_id` text,
-	`action` text NOT NULL,
-	`resource_id` text,
-	`resource_name` text,
-	`actor_type` text NOT NULL,
-	`key_id` text,
-	`user_id` text,
-	`client_ip` text,
+	`is_foreign` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`clock` integer NOT NULL,
 	`method` text,
 	`uri` text,
 	`request_id` text,
+	`user_type` text NOT NULL,
+	`user_id` text NOT NULL,
+	`workspace_id` text,
 	`status` integer NOT NULL,
-	`details` text NOT NULL,
-	`created_at` integer NOT NULL,
-	CONSTRAINT "audit_events_actor_type" CHECK(actor_type IN ('organisation-service', 'workspace-service', 'workspace-user', 'cli', 'system'))
+	`resource_type` text NOT NULL,
+	`action` text NOT NULL,
+	`resource_id` text,
+	`client_ip` text,
+	CONSTRAINT "audit_events_user_type_known" CHECK(user_type IN ('api_key', 'user', 'cli', 'system'))
 ) STRICT;
-CREATE INDEX `audit_events_organisation` ON `audit_events` (`organisation_id`,`created_at`);
+CREATE INDEX `audit_events_clock` ON `audit_events` (`clock`,`created_at`,`seq`);
+CREATE INDEX `audit_events_foreign` ON `audit_events` (`is_foreign`,`seq`);
+CREATE INDEX `audit_events_method` ON `audit_events` (`is_foreign`,`method`,`seq`);
+CREATE INDEX `audit_events_uri` ON `audit_events` (`is_foreign`,`uri`,`seq`);
+CREATE INDEX `audit_events_request` ON `audit_events` (`is_foreign`,`request_id`,`seq`);
+CREATE INDEX `audit_events_user_type` ON `audit_events` (`is_foreign`,`user_type`,`seq`);
+CREATE INDEX `audit_events_user` ON `audit_events` (`is_foreign`,`user_id`,`seq`);
+CREATE INDEX `audit_events_workspace` ON `audit_events` (`is_foreign`,`workspace_id`,`seq`);
+CREATE INDEX `audit_events_status` ON `audit_events` (`is_foreign`,`status`,`seq`);
+CREATE INDEX `audit_events_resource_type` ON `audit_events` (`is_foreign`,`resource_type`,`seq`);
+CREATE INDEX `audit_events_action` ON `audit_events` (`is_foreign`,`action`,`seq`);
+CREATE INDEX `audit_events_resource` ON `audit_events` (`is_foreign`,`resource_id`,`seq`);
+CREATE INDEX `audit_events_client` ON `audit_events` (`is_foreign`,`client_ip`,`seq`);
+CREATE TABLE `audit_head` (
+	`id` text PRIMARY KEY NOT NULL,
+	`chain_id` text NOT NULL,
+	`organisation_id` text NOT NULL,
+	`seq` integer NOT NULL,
+	`hash` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`clock` integer NOT NULL,
+	`pruned_seq` integer NOT NULL,
+	`pruned_hash` text NOT NULL,
+	`key_id` text NOT NULL,
+	`signature` text NOT NULL
+) STRICT;
+CREATE TABLE `audit_keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`seq` integer NOT NULL,
+	`public_key` text NOT NULL,
+	`vouched_by` text,
+	`voucher` text
+) STRICT;
 CREATE TABLE `organisations` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -130,6 +163,7 @@ CREATE TABLE `api_keys` (
 	`rotation_policy` text,
 	`next_rotation_at` integer,
 	`rotation_due_recorded_at` integer,
+	`expiry_recorded_at` integer,
 	`last_used_at` integer,
 	`deleted_at` integer,
 	`created_at` integer NOT NULL,
@@ -146,6 +180,7 @@ CREATE UNIQUE INDEX `api_keys_previous_digest` ON `api_keys` (`previous_digest`)
 CREATE INDEX `api_keys_workspace` ON `api_keys` (`workspace_id`);
 CREATE INDEX `api_keys_user` ON `api_keys` (`user_id`);
 CREATE INDEX `api_keys_next_rotation` ON `api_keys` (`next_rotation_at`);
+CREATE INDEX `api_keys_expiry` ON `api_keys` (`expires_at`);
 CREATE INDEX `api_keys_organisation` ON `api_keys` (`organisation_id`,`created_at`);
 CREATE TABLE `invites` (
 	`id` text PRIMARY KEY NOT NULL,
@@ -153,7 +188,7 @@ CREATE TABLE `invites` (
 	`email` text NOT NULL,
 	`role` text NOT NULL,
 	`workspaces` text NOT NULL,
-	`key_details` text,
+	`key_details` text NOT NULL,
 	`first_name` text,
 	`last_name` text,
 	`token_digest` text NOT NULL,
@@ -172,8 +207,9 @@ CREATE UNIQUE INDEX `invites_token` ON `invites` (`token_digest`);
 CREATE INDEX `invites_organisation` ON `invites` (`organisation_id`,`created_at`);
 CREATE TABLE `idempotent_answers` (
 	`id` text PRIMARY KEY NOT NULL,
+	`organisation_id` text NOT NULL,
 	`body_digest` text NOT NULL,
-	`resource_id` text,
+	`event` text NOT NULL,
 	`answer` text,
 	`sealed_answer` blob,
 	`created_at` integer NOT NULL

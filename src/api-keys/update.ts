@@ -1,0 +1,115 @@
+import { eq } from 'drizzle-orm'
+import type { UpdateApiKey } from '../../schema/api/api-keys.ts'
+import type { KeyRateLimit, UsageLimits } from '../../schema/api/limits.ts'
+import type { Permission } from '../../schema/api/permissions.ts'
+import type { Caller, KeyActor } from '../auth/caller.ts'
+import { assertMayMint } from '../auth/ceiling.ts'
+import { assertOwnOrganisation, workspaceForCreate } from '../auth/tenancy.ts'
+import type { Tx } from '../db/database.ts'
+import { difference } from '../difference.ts'
+import { invalidField } from '../errors.ts'
+import type { Gatehouse } from '../gatehouse.ts'
+import { keySettings } from '../organisation/settings.ts'
+import { columnsOfUpdate } from './fields.ts'
+import { findPerson } from './people.ts'
+import { presentApiKey } from './present.ts'
+import { type ApiKeyType, readScopes } from './scopes.ts'
+import { eventOf, getApiKey, lockApiKey } from './service.ts'
+import type { ApiKeyRow } from './store.ts'
+
+/**
+ * Changes a key, the calling one too. What it is and for whom stays: `user_id` and `workspace_id` are taken from
+ * clients that repeat them, and change nothing (file 08).
+ *
+ * @throws GatehouseError `invalid` (also for an empty update), `forbidden` when the key would become more than the
+ *         caller is (decision 31), `not_found`
+ */
+export async function updateApiKey(
+  { audited, read }: Pick<Gatehouse, 'audited' | 'read'>,
+  actor: KeyActor,
+  id: string,
+  body: UpdateApiKey,
+): Promise<Record<string, never>> {
+  const { caller } = actor
+  const found = await getApiKey(read, caller, id, 'update')
+  assertOwnOrganisation(caller, body.organisation_id)
+  if (body.workspace_id) await workspaceForCreate(read, caller, body.workspace_id)
+  if (!CHANGEABLE.some((name) => body[name] !== undefined)) throw invalidField('', 'nothing to update: send a field')
+  const type = found.type as ApiKeyType
+  const scopes = body.scopes ? readScopes(type, body.scopes) : undefined
+  await audited(actor, eventOf(found, 'update'), async (tx) => {
+    const before = await lockApiKey(tx, id)
+    const settings = await keySettings(tx, before.organisationId, before.workspaceId ?? '')
+    const after: ApiKeyRow = {
+      ...before,
+      ...columnsOfUpdate(before, body, { type, settings, now: tx.now }),
+      ...(scopes && { scopes: JSON.stringify(scopes) }),
+      lastUpdatedAt: Math.max(tx.now, before.lastUpdatedAt + 1),
+    }
+    if (isMore(before, after)) await assertMayMake(tx, caller, after)
+    const { apiKeys: t } = tx.tables
+    await tx.update(t).set(after).where(eq(t.id, id)).returning({ id: t.id })
+    tx.event.resourceName = after.name
+    tx.event.details = difference(presentApiKey(before, tx.now), presentApiKey(after, tx.now))
+    tx.changed('api_key', id)
+  })
+  return {}
+}
+
+const CHANGEABLE = [
+  'name',
+  'description',
+  'scopes',
+  'rate_limits',
+  'usage_limits',
+  'defaults',
+  'alert_emails',
+  'expires_at',
+  'rotation_policy',
+  'reset_usage',
+] as const
+
+/** Asks the ceiling about a key as its row says it is, or will be. */
+export async function assertMayMake(tx: Tx, caller: Caller, row: ApiKeyRow): Promise<void> {
+  const { userId, workspaceId } = row
+  const person = userId === null || workspaceId === null ? undefined : await findPerson(tx, workspaceId, userId)
+  assertMayMint(caller, {
+    type: row.type as ApiKeyType,
+    scopes: JSON.parse(row.scopes) as Permission[],
+    expiresAt: row.expiresAt,
+    person: person ?? null,
+  })
+}
+
+/** Whether a change of a key counts as making one: other scopes, a longer life, a looser limit (decision 31). */
+function isMore(before: ApiKeyRow, after: ApiKeyRow): boolean {
+  const isLonger = before.expiresAt !== null && (after.expiresAt === null || after.expiresAt > before.expiresAt)
+  return (
+    !isSameSet(before.scopes, after.scopes) ||
+    isLonger ||
+    areLooser(before.rateLimits, after.rateLimits) ||
+    isLooser(before.usageLimits, after.usageLimits)
+  )
+}
+
+function isSameSet(before: string, after: string): boolean {
+  const [one, other] = [before, after].map((text) => new Set(JSON.parse(text) as string[]))
+  return one?.size === other?.size && other?.isSubsetOf(one ?? new Set()) === true
+}
+
+function areLooser(before: string | null, after: string | null): boolean {
+  const limits = JSON.parse(after ?? '[]') as KeyRateLimit[]
+  return (JSON.parse(before ?? '[]') as KeyRateLimit[]).some(
+    ({ type, unit, value }) =>
+      !limits.some((limit) => limit.type === type && limit.unit === unit && limit.value <= value),
+  )
+}
+
+/** Of what is not a plain reduction of the same budget nobody can say that it is no loosening. */
+function isLooser(before: string | null, after: string | null): boolean {
+  if (before === null || before === after) return false
+  if (after === null) return true
+  const { credit_limit: was, alert_threshold: _before, ...rest } = JSON.parse(before) as UsageLimits
+  const { credit_limit: is, alert_threshold: _after, ...same } = JSON.parse(after) as UsageLimits
+  return is > was || JSON.stringify(rest) !== JSON.stringify(same)
+}

@@ -1,0 +1,22 @@
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { sqliteTables as tables } from '../../schema/db/tables.ts'
+import type { Reader } from '../db/database.ts'
+import { connect } from '../db/sqlite-file.ts'
+import { describeError } from '../log.ts'
+import type { ReaderAnswer, ReaderQuestion } from './reader.ts'
+import { listAuditRows } from './store.ts'
+
+// Long reads of the audit trail, beside the thread that renders (decision 2). Reads only; SQLite only.
+
+declare const self: { onmessage: (message: { data: ReaderQuestion }) => void; postMessage(answer: ReaderAnswer): void }
+
+let reader: Reader | undefined
+
+self.onmessage = async ({ data: { id, path, filter, page } }) => {
+  try {
+    reader ??= Object.assign(drizzle({ client: connect(path, 'read') }), { tables })
+    self.postMessage({ id, found: await listAuditRows(reader, filter, page) })
+  } catch (error) {
+    self.postMessage({ id, failure: describeError(error) })
+  }
+}

@@ -1,0 +1,192 @@
+import { isIPv6 } from 'node:net'
+import type { Caller, RequestInfo } from '../auth/caller.ts'
+import { ofRequest, type UnplacedRow } from './row.ts'
+
+/** Tuples a minute that get rows of their own; what comes after them is one row together (decision 39). */
+const TUPLES_A_MINUTE = 60
+const MINUTE_MS = 60_000
+
+/** A request that was answered with 4xx or 5xx. */
+export interface Refusal {
+  caller: Caller | undefined
+  /** a key was sent, and it is none of ours: all of these count as one, whatever they ask for */
+  isKeyUnknown: boolean
+  clientIp: string | null
+  method: string
+  /** template of the route, if one matched: paths are the client's to choose */
+  route: string | undefined
+  /** what the route asks for: `prompts.create` */
+  permission: string | undefined
+  status: number
+  /** `error.type` of the answer */
+  type: string
+  /** asked for only when the refusal gets a row of its own */
+  request: () => RequestInfo
+}
+
+export interface Refusals {
+  /** Counts a refusal, and starts to write its row if it is the first of its kind in this minute. Never throws. */
+  note(refusal: Refusal): void
+  /** Writes what was counted, and resolves when every row is stored or given up; at shutdown. */
+  flush(): Promise<void>
+}
+
+interface Tally {
+  /** what a row says, with neither count nor request */
+  row: UnplacedRow
+  /** those that have no row yet */
+  count: number
+  firstAt: number
+  lastAt: number
+}
+
+/**
+ * The rows of refused requests: few, whatever arrives. The first of a kind in a minute is a row at once; the others are
+ * counted in memory, and their count is a row at the minute's end. The sum of all counts is the number of requests.
+ *
+ * @param options.record         writes one row
+ * @param options.lost           told what could not be written
+ * @param options.organisationId of the installation, for callers that are unknown; undefined before bootstrap
+ * @param options.now            UTC milliseconds
+ */
+export function createRefusals(options: {
+  record(row: UnplacedRow): Promise<void>
+  lost(error: unknown, count: number): void
+  organisationId(): string | undefined
+  now?: () => number
+}): Refusals {
+  const { record, lost, organisationId, now = Date.now } = options
+  const writing = new Set<Promise<void>>()
+  let tallies = new Map<string, Tally>()
+  let minute = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function write(row: UnplacedRow, count: number): void {
+    const written = record(row)
+      .catch((error: unknown) => lost(error, count))
+      .finally(() => writing.delete(written))
+    writing.add(written)
+  }
+
+  function endMinute(): void {
+    clearTimeout(timer)
+    timer = undefined
+    const ended = tallies
+    tallies = new Map()
+    for (const { row, count, firstAt, lastAt } of ended.values()) {
+      if (count === 0) continue
+      const times = { first_time: new Date(firstAt).toISOString(), last_time: new Date(lastAt).toISOString() }
+      write({ ...row, details: { ...row.details, count, ...times } }, count)
+    }
+  }
+
+  function enterMinute(at: number): void {
+    const current = Math.floor(at / MINUTE_MS)
+    if (current !== minute) endMinute()
+    minute = current
+    timer ??= setTimeout(endMinute, (current + 1) * MINUTE_MS - at)
+    timer.unref()
+  }
+
+  /** What gets no row at once, only one at the minute's end. */
+  function countTogether(key: string, row: UnplacedRow, at: number): void {
+    const tally = tallies.get(key) ?? newTally(row, at)
+    tallies.set(key, tally)
+    count(tally, at)
+  }
+
+  return {
+    note(refusal) {
+      const organisation = refusal.caller?.organisationId ?? organisationId()
+      if (organisation === undefined) return
+      const at = now()
+      enterMinute(at)
+      const network = networkOf(refusal.clientIp)
+      const key = keyOf(refusal, network)
+      const known = tallies.get(key)
+      if (known !== undefined) return count(known, at)
+      if (tallies.size >= TUPLES_A_MINUTE) return countTogether(OVERFLOW, overflowRow(organisation), at)
+      if (refusal.isKeyUnknown) return countTogether(key, strangersRow(organisation), at)
+      const row = rowOf(refusal, organisation, network)
+      tallies.set(key, newTally(row, at))
+      write({ ...row, ...ofRequest(refusal.request()), details: { ...row.details, count: 1 } }, 1)
+    },
+    async flush() {
+      endMinute()
+      await Promise.all(writing)
+    },
+  }
+}
+
+const OVERFLOW = 'overflow'
+
+const newTally = (row: UnplacedRow, at: number): Tally => ({ row, count: 0, firstAt: at, lastAt: at })
+
+function count(tally: Tally, at: number): void {
+  if (tally.count++ === 0) tally.firstAt = at
+  tally.lastAt = at
+}
+
+const keyOf = ({ caller, isKeyUnknown, method, route, status, type }: Refusal, network: string): string =>
+  isKeyUnknown ? 'unknown keys' : [caller?.keyId ?? '', network, method, route ?? '', status, type].join(' ')
+
+function rowOf(refusal: Refusal, organisationId: string, network: string): UnplacedRow {
+  const { caller, permission = 'requests.refuse', route, method, status, type } = refusal
+  const dot = permission.lastIndexOf('.')
+  return {
+    ...blankRow(organisationId),
+    workspace_id: caller?.workspaceId ?? null,
+    ...(caller && { user_id: caller.keyId, accountable_user_id: caller.accountableUserId }),
+    ...(caller?.type === 'system' && { user_type: 'system' }),
+    resource_type: permission.slice(0, dot),
+    action: permission.slice(dot + 1),
+    method,
+    client_ip: network,
+    response_status_code: status,
+    details: { error: type, ...(route && { route }) },
+  }
+}
+
+const strangersRow = (organisationId: string): UnplacedRow => ({
+  ...blankRow(organisationId),
+  response_status_code: 401,
+  details: { error: 'authentication_error', summary: 'API keys that are not known here' },
+})
+
+const overflowRow = (organisationId: string): UnplacedRow => ({
+  ...blankRow(organisationId),
+  details: { summary: `refusals of this minute beyond the first ${TUPLES_A_MINUTE} kinds` },
+})
+
+const blankRow = (organisationId: string): UnplacedRow => ({
+  organisation_id: organisationId,
+  workspace_id: null,
+  user_type: 'api_key',
+  user_id: 'anonymous',
+  accountable_user_id: null,
+  resource_type: 'requests',
+  action: 'refuse',
+  resource_id: null,
+  resource_name: null,
+  method: null,
+  uri: null,
+  request_id: null,
+  client_ip: null,
+  request_headers: {},
+  query_params: {},
+  request_body: {},
+  response_status_code: 400,
+  details: {},
+})
+
+/** The /24 or /64 that an address is in, since one attacker has many of them; '' when it is unknown. */
+export function networkOf(address: string | null): string {
+  if (address === null) return ''
+  if (!isIPv6(address)) return `${address.slice(0, address.lastIndexOf('.'))}.0/24`
+  const [head = '', tail] = address.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const after = tail === undefined || tail === '' ? [] : tail.split(':')
+  if (tail !== undefined) while (groups.length + after.length < 8) groups.push('0')
+  const network = [...groups, ...after].slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16))
+  return `${network.join(':')}::/64`
+}

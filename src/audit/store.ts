@@ -1,0 +1,130 @@
+import { and, asc, between, count, desc, eq, gte, inArray, lt, lte, or, type SQL } from 'drizzle-orm'
+import type { Reader } from '../db/database.ts'
+import { findHead } from './head.ts'
+
+/** Which rows are meant: all conditions together. Plain values, since it crosses to the reading Worker. */
+export interface AuditFilter {
+  organisationId: string
+  /** UTC milliseconds, both included */
+  from: number
+  to: number
+  /** the beginning of the path and query */
+  uri?: string
+  /** columns that hold exactly this */
+  equal: Partial<Record<EqualColumn, string | number>>
+}
+type EqualColumn =
+  | 'method'
+  | 'requestId'
+  | 'userId'
+  | 'userType'
+  | 'workspaceId'
+  | 'status'
+  | 'resourceType'
+  | 'resourceId'
+  | 'action'
+  | 'clientIp'
+
+export interface FoundRow {
+  seq: number
+  hash: string
+  text: string
+}
+
+/**
+ * One page, newest first, and the exact count of all that fit. Filters are answered from their indexes alone; only the
+ * texts of the page are read.
+ *
+ * @param page.size rows a page; 0: none, only the count
+ */
+export async function listAuditRows(
+  read: Reader,
+  filter: AuditFilter,
+  page: { index: number; size: number },
+): Promise<{ rows: FoundRow[]; total: number }> {
+  const { auditEvents: t } = read.tables
+  const where = await conditionOf(read, filter)
+  if (where === undefined) return { rows: [], total: 0 }
+  const [counted] = await read.select({ n: count() }).from(t).where(where)
+  const total = counted?.n ?? 0
+  const offset = page.index * page.size
+  if (page.size === 0 || offset >= total) return { rows: [], total }
+  const found = await read
+    .select({ seq: t.seq })
+    .from(t)
+    .where(where)
+    .orderBy(desc(t.seq))
+    .limit(page.size)
+    .offset(offset)
+  const seqs = found.map(({ seq }) => seq)
+  const columns = { seq: t.seq, hash: t.hash, text: t.text }
+  const rows = await read.select(columns).from(t).where(inArray(t.seq, seqs)).orderBy(desc(t.seq))
+  return { rows, total }
+}
+
+/** Undefined when no row can fit. */
+async function conditionOf(read: Reader, filter: AuditFilter): Promise<SQL | undefined> {
+  const { auditEvents: t } = read.tables
+  const head = await findHead(read)
+  if (head === undefined) return undefined
+  const time = await timeCondition(read, filter, head.clock)
+  if (time === undefined) return undefined
+  const isForeign = filter.organisationId !== head.organisationId
+  const equal = Object.entries(filter.equal).map(([name, value]) => eq(t[name as EqualColumn], value))
+  return and(
+    eq(t.isForeign, isForeign),
+    isForeign ? eq(t.organisationId, filter.organisationId) : undefined,
+    filter.uri === undefined ? undefined : beginsWith(t.uri, filter.uri),
+    ...equal,
+    time,
+  )
+}
+
+type Column = Reader['tables']['auditEvents']['uri']
+
+/** A range of the index. U+10FFFF sorts behind every character, by bytes too. */
+const beginsWith = (column: Column, text: string): SQL | undefined =>
+  and(gte(column, text), lt(column, `${text}\u{10ffff}`))
+
+/** Beyond so many backward steps of the clock, times are compared row by row. */
+const CLOCKS = 64
+
+/**
+ * Times as numbers of rows, by which every index goes on: as long as the clock is not set back, one grows with the
+ * other.
+ */
+async function timeCondition(read: Reader, { from, to }: AuditFilter, clocks: number): Promise<SQL | undefined> {
+  const { auditEvents: t } = read.tables
+  if (clocks >= CLOCKS) return and(gte(t.createdAt, from), lte(t.createdAt, to))
+  const ranges: SQL[] = []
+  for (let clock = 0; clock <= clocks; clock++) {
+    const within = and(eq(t.clock, clock), between(t.createdAt, from, to))
+    const edge = async (direction: typeof asc) => {
+      const [row] = await read
+        .select({ seq: t.seq })
+        .from(t)
+        .where(within)
+        .orderBy(direction(t.createdAt), direction(t.seq))
+        .limit(1)
+      return row?.seq
+    }
+    const first = await edge(asc)
+    const last = await edge(desc)
+    if (first !== undefined && last !== undefined) ranges.push(between(t.seq, first, last))
+  }
+  return or(...ranges)
+}
+
+/** E-mail and name of the people who answer for rows, by id. */
+export async function findPeople(read: Reader, ids: readonly string[]) {
+  const { users: t } = read.tables
+  const columns = { id: t.id, email: t.email, firstName: t.firstName, lastName: t.lastName }
+  const rows =
+    ids.length === 0
+      ? []
+      : await read
+          .select(columns)
+          .from(t)
+          .where(inArray(t.id, [...ids]))
+  return new Map(rows.map((row) => [row.id, row]))
+}

@@ -1,0 +1,144 @@
+import { asc, gt } from 'drizzle-orm'
+import type { Tables } from '../../schema/db/tables.ts'
+import type { Reader } from '../db/database.ts'
+import { type Head, headMessage, rowHash, voucherMessage } from './chain.ts'
+import { findHead } from './head.ts'
+import { isSignedBy, signingKeyId } from './keys.ts'
+import { type AuditRow, columnsOf } from './row.ts'
+
+export type StoredRow = Tables['auditEvents']['$inferSelect']
+export type StoredKey = Tables['auditKeys']['$inferSelect']
+
+export interface Verified {
+  /** rows that were read and fit */
+  rows: number
+  head: Head | undefined
+  /** the first public key, which leads to all others */
+  publicKey: string | undefined
+  /** the first row that is wrong, undefined if none is; 0 when it is the head or a key */
+  fault: { seq: number; problem: string } | undefined
+}
+
+export const BATCH = 2000
+
+/**
+ * Checks the whole trail: every hash, every number, every column beside a text, the keys and the signature of the head.
+ *
+ * @param read      one state of the database (`withSnapshot`)
+ * @param publicKey base64; when given, the trail has to begin with this one
+ * @param rowsAfter faster than `read` where the driver can be asked itself
+ */
+export async function verifyTrail(
+  read: Reader,
+  publicKey?: string,
+  rowsAfter: RowsAfter = rowsAfterIn(read),
+): Promise<Verified> {
+  const head = await findHead(read)
+  const keys = await read.select().from(read.tables.auditKeys).orderBy(asc(read.tables.auditKeys.seq))
+  const first = keys[0]?.publicKey
+  const checks = head === undefined ? undefined : createRowCheck(head, keys)
+  let rows = 0
+  const verified = (problem?: string, seq = 0): Verified => ({
+    rows,
+    head,
+    publicKey: first,
+    fault: problem === undefined ? undefined : { seq, problem },
+  })
+  for await (const batch of batches(rowsAfter)) {
+    if (checks === undefined) return verified('there are rows, but the head of the trail is missing', batch[0]?.seq)
+    for (const row of batch) {
+      const problem = checks.take(row)
+      if (problem !== undefined) return verified(problem, row.seq)
+      rows++
+    }
+  }
+  if (head === undefined || checks === undefined)
+    return verified(keys.length > 0 ? 'the head of the trail is missing' : undefined)
+  if (checks.last() < head.seq) return verified(`rows up to ${head.seq} are missing`, checks.last() + 1)
+  if (publicKey !== undefined && first !== publicKey)
+    return verified('the trail does not begin with the public key given')
+  return verified(keyProblem(head.chainId, keys) ?? headProblem(head, keys))
+}
+
+/** The rows beyond a number, at most `BATCH` of them, in their order. */
+export type RowsAfter = (seq: number) => Promise<StoredRow[]>
+
+function rowsAfterIn(read: Reader): RowsAfter {
+  const { auditEvents: t } = read.tables
+  return async (seq) => read.select().from(t).where(gt(t.seq, seq)).orderBy(asc(t.seq)).limit(BATCH)
+}
+
+export async function* batches(rowsAfter: RowsAfter, from = 0): AsyncGenerator<StoredRow[]> {
+  for (let seen = from - 1; ; ) {
+    const batch = await rowsAfter(seen)
+    const last = batch.at(-1)
+    if (last === undefined) return
+    yield batch
+    seen = last.seq
+  }
+}
+
+/** Takes rows in their order and says what is wrong with one, if something is. */
+function createRowCheck(head: Head, keys: readonly StoredKey[]) {
+  let seq = head.prunedSeq
+  let hash = head.prunedHash
+  const keysBySeq = new Map(keys.map((key) => [key.seq, key]))
+  return {
+    last: () => seq,
+    take(row: StoredRow): string | undefined {
+      if (row.seq > head.seq) return `it lies beyond the signed head ${head.seq}`
+      if (rowHash(head.chainId, row.seq, hash, row.text) !== row.hash)
+        return row.seq === seq + 1
+          ? 'its text, its hash or the row before it was changed'
+          : 'rows before it are missing'
+      const said = JSON.parse(row.text) as AuditRow
+      // After a restore the numbers go on beyond those that were given before it (decision 38).
+      const isJump = said.resource_type === 'system' && said.action === 'restore' && row.seq > seq
+      if (row.seq !== seq + 1 && !isJump) return 'rows before it are missing'
+      const column = differingColumn(row, said, head.organisationId)
+      if (column !== undefined) return `its column ${column} differs from its text`
+      const key = keysBySeq.get(row.seq)
+      if (key !== undefined && !introduces(said, key)) return 'it does not introduce the signing key that names it'
+      seq = row.seq
+      hash = row.hash
+      return undefined
+    },
+  }
+}
+
+function differingColumn(row: StoredRow, said: AuditRow, organisationId: string): string | undefined {
+  const columns = columnsOf(said, organisationId)
+  for (const name in columns) {
+    const column = name as keyof typeof columns
+    if (columns[column] !== row[column]) return column
+  }
+  return undefined
+}
+
+function introduces({ details }: AuditRow, key: StoredKey): boolean {
+  const named = details['signing_key'] as { id?: unknown; public_key?: unknown } | undefined
+  return named?.id === key.id && named.public_key === key.publicKey
+}
+
+/** Each key is named by its own bytes and vouched for by the one before it. */
+export function keyProblem(chainId: string, keys: readonly StoredKey[]): string | undefined {
+  for (const [i, { id, publicKey, vouchedBy, voucher }] of keys.entries()) {
+    if (signingKeyId(Buffer.from(publicKey, 'base64')) !== id)
+      return `the signing key ${id} is not the one that its id names`
+    const before = keys[i - 1]
+    if (before === undefined) continue
+    const isVouched =
+      vouchedBy === before.id &&
+      voucher !== null &&
+      isSignedBy(before.publicKey, voucherMessage(chainId, before.id, id, publicKey), voucher)
+    if (!isVouched) return `the signing key ${id} is not vouched for by the one before it`
+  }
+  return undefined
+}
+
+function headProblem(head: Head & { signature: string }, keys: readonly StoredKey[]): string | undefined {
+  const key = keys.at(-1)
+  if (key === undefined) return 'the public key of the trail is missing'
+  if (key.id !== head.keyId) return 'the head is not signed with the newest key'
+  return isSignedBy(key.publicKey, headMessage(head), head.signature) ? undefined : 'the signature of the head is wrong'
+}

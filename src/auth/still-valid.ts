@@ -1,0 +1,36 @@
+import { and, eq } from 'drizzle-orm'
+import type { Tx } from '../db/database.ts'
+import { GatehouseError } from '../errors.ts'
+import type { Caller, KeyActor } from './caller.ts'
+import { ranksAbove } from './ceiling.ts'
+import { callersOf, selectKeys, unshared } from './key-rows.ts'
+
+/**
+ * Reads a caller's key, workspace and person again inside its change: who was revoked or demoted changes nothing on any
+ * node, however old that node's cache is (decision 13).
+ *
+ * @throws GatehouseError `unauthenticated` for a dead key or an ended secret, `forbidden` when nothing is left of what
+ *         the route asks for, `stale` when anything else was taken away meanwhile: the ceiling goes by all of it
+ */
+export async function assertStillValid(tx: Tx, { caller, permissions }: KeyActor): Promise<void> {
+  const { apiKeys } = tx.tables
+  const [row] = await selectKeys(tx).where(
+    and(eq(apiKeys.id, caller.keyId), eq(apiKeys.organisationId, caller.organisationId)),
+  )
+  const callers = row === undefined ? [] : callersOf(row, unshared)
+  const fresh = callers.find(({ digest }) => digest === caller.digest)
+  if (fresh === undefined || (fresh.endsAt !== null && fresh.endsAt <= tx.now))
+    throw new GatehouseError('unauthenticated', 'the API key is not valid')
+  if (permissions.length > 0 && !permissions.some((permission) => fresh.permissions.has(permission)))
+    throw new GatehouseError('forbidden', `this API key lacks the scope ${permissions.join(' or ')}`)
+  if (hasLost(caller, fresh))
+    throw new GatehouseError('stale', 'what this API key may do has just changed; send the request again', {
+      retryAfterSeconds: 1,
+    })
+}
+
+type Powers = Pick<Caller, 'rank' | 'permissions'>
+
+/** Whether anything that a caller had was taken from it. */
+export const hasLost = (before: Powers, now: Powers): boolean =>
+  ranksAbove(before.rank, now.rank) || [...before.permissions].some((permission) => !now.permissions.has(permission))

@@ -1,0 +1,52 @@
+import { SQL } from 'bun'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { sqliteTables as tables } from '../../schema/db/tables.ts'
+import type { Reader } from './database.ts'
+import type { DatabaseOptions } from './open.ts'
+import { asReader, startErrorOf as postgresStartError } from './postgres.ts'
+import { postgresOptions } from './postgres-url.ts'
+import { connect, ensureFile, startErrorOf } from './sqlite-file.ts'
+
+/**
+ * Runs `work` on the database as it is at this moment, beside a running server or without one: it takes no lock, makes
+ * and migrates nothing, and never sees half a change.
+ *
+ * @throws StartError when there is no database, or it cannot be read
+ */
+export async function withSnapshot<T>(options: DatabaseOptions, work: (read: Reader) => Promise<T>): Promise<T> {
+  return options.dialect === 'sqlite' ? onSqlite(options.dataDir, work) : onPostgres(options, work)
+}
+
+async function onSqlite<T>(dataDir: string, work: (read: Reader) => Promise<T>): Promise<T> {
+  const path = `${dataDir}/gatehouse.db`
+  ensureFile(dataDir, path, false)
+  const connection = open(path)
+  try {
+    connection.run('BEGIN')
+    return await work(Object.assign(drizzle({ client: connection }), { tables }))
+  } finally {
+    connection.close()
+  }
+}
+
+function open(path: string) {
+  try {
+    return connect(path, 'read')
+  } catch (error) {
+    throw startErrorOf(error) ?? error
+  }
+}
+
+async function onPostgres<T>(
+  { url, password }: Extract<DatabaseOptions, { dialect: 'postgres' }>,
+  work: (read: Reader) => Promise<T>,
+): Promise<T> {
+  const client = new SQL({ ...postgresOptions(url, password), max: 1 })
+  try {
+    return await client.begin('isolation level repeatable read read only', (transaction) => work(asReader(transaction)))
+  } catch (error) {
+    throw postgresStartError(error) ?? error
+  } finally {
+    await client.close({ timeout: 1 })
+  }
+}
