@@ -4,6 +4,7 @@ import { auditKeys } from './audit/keys.ts'
 import { openAudit } from './audit/open.ts'
 import type { AuditReader } from './audit/reader.ts'
 import type { Refusals } from './audit/refusals.ts'
+import { hasOldAnswers, pruneAnswers } from './auth/idempotency.ts'
 import { createKeys, type Keys } from './auth/keys.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
@@ -31,6 +32,8 @@ export interface Gatehouse {
   listAuditRows: AuditReader['list']
   keys: Keys
   lastUsed: LastUsed
+  /** forgets answers to requests with an Idempotency-Key that are too old; `now` in UTC milliseconds */
+  pruneAnswers(now: number): Promise<void>
   registry: Registry
   models: ModelTable
   metrics: Metrics
@@ -93,6 +96,10 @@ export async function openGatehouse(
     listAuditRows: audit.list,
     keys,
     lastUsed,
+    async pruneAnswers(now) {
+      if (await hasOldAnswers(read, now))
+        await database.transaction({ action: 'idempotent_answers.prune' }, (tx) => pruneAnswers(tx, now))
+    },
     registry,
     models: modelTable(config.render.models),
     metrics,

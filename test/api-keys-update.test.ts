@@ -37,9 +37,12 @@ const THREE_STATES: [field: string, sent: unknown, full: unknown, unset: unknown
   ['scopes', ['prompts.list'], ['prompts.list'], ['prompts.list']],
   ['rate_limits', null, null, null],
   ['rate_limits', [], [], []],
-  ...[[{ type: 'tokens', unit: 'rps', value: 0 }]].map(
-    (limits): (typeof THREE_STATES)[number] => ['rate_limits', limits, limits, limits],
-  ),
+  ...[[{ type: 'tokens', unit: 'rps', value: 0 }]].map((limits): (typeof THREE_STATES)[number] => [
+    'rate_limits',
+    limits,
+    limits,
+    limits,
+  ]),
   ['usage_limits', null, null, null],
   ['alert_emails', null, null, null],
   ['alert_emails', ['b@example.com'], ['b@example.com'], ['b@example.com']],
@@ -72,7 +75,7 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
 
   const read = async (id: string) => (await world().call('GET', `/v1/api-keys/${id}`)).body
 
-  async function afterUpdate(from: object, body: object) {
+  async function afterUpdate(from: Record<string, unknown>, body: object) {
     const { id } = await world().newKey('organisation/service', FULL.scopes, from)
     const before = await read(id)
     const answer = await world().call('PUT', `/v1/api-keys/${id}`, body)
@@ -171,7 +174,12 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
       expect: 200,
       answer: { name: 'same', type: 'organisation-service', user_id: null, workspace_id: null },
     },
-    { name: 'an unknown key', call: `PUT /v1/api-keys/${Bun.randomUUIDv7()}`, body: { name: 'x' }, expect: 'not_found' },
+    {
+      name: 'an unknown key',
+      call: `PUT /v1/api-keys/${Bun.randomUUIDv7()}`,
+      body: { name: 'x' },
+      expect: 'not_found',
+    },
     { name: 'a key out of reach', as: 'service', body: { name: 'x' }, expect: 'not_found' },
   ])
 
@@ -191,16 +199,47 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
     by('editor', '$strong', 'and bind it', { rate_limits: [{ type: 'requests', unit: 'rpm', value: 5 }] }, 200),
     by('editor', '$strong', 'a tighter limit', { rate_limits: [{ type: 'requests', unit: 'rpm', value: 4 }] }, 200),
     by('editor', '$strong', 'but not unbind it', { rate_limits: null }, 'forbidden'),
-    by('editor', '$strong', 'nor loosen it', { rate_limits: [{ type: 'requests', unit: 'rpm', value: 5 }] }, 'forbidden'),
-    by('editor', '$strong', 'nor by a unit', { rate_limits: [{ type: 'requests', unit: 'rph', value: 4 }] }, 'forbidden'),
+    by(
+      'editor',
+      '$strong',
+      'nor loosen it',
+      { rate_limits: [{ type: 'requests', unit: 'rpm', value: 5 }] },
+      'forbidden',
+    ),
+    by(
+      'editor',
+      '$strong',
+      'nor by a unit',
+      { rate_limits: [{ type: 'requests', unit: 'rph', value: 4 }] },
+      'forbidden',
+    ),
     by('editor', '$strong', 'a budget', { usage_limits: { credit_limit: 10 } }, 200),
     by('editor', '$strong', 'a smaller one', { usage_limits: { credit_limit: 9 } }, 200),
     by('editor', '$strong', 'no larger one', { usage_limits: { credit_limit: 10 } }, 'forbidden'),
-    by('editor', '$strong', 'no more often', { usage_limits: { credit_limit: 9, periodic_reset: 'weekly' } }, 'forbidden'),
+    by(
+      'editor',
+      '$strong',
+      'no more often',
+      { usage_limits: { credit_limit: 9, periodic_reset: 'weekly' } },
+      'forbidden',
+    ),
+    by(
+      'editor',
+      '$strong',
+      'nor reset sooner',
+      { usage_limits: { credit_limit: 9, next_usage_reset_at: '2030-01-01T00:00:00Z' } },
+      'forbidden',
+    ),
     by('editor', '$strong', 'nor none', { usage_limits: null }, 'forbidden'),
     by('editor', '$equal', 'of a key that is no more than itself it may do all that', { rate_limits: null }, 200),
     by('editor', '$equal', 'its budget', { usage_limits: null, expires_at: null }, 200),
-    by('ending', '$ending', 'a key that ends cannot lengthen itself', { expires_at: '2901-01-01T00:00:00Z' }, 'forbidden'),
+    by(
+      'ending',
+      '$ending',
+      'a key that ends cannot lengthen itself',
+      { expires_at: '2901-01-01T00:00:00Z' },
+      'forbidden',
+    ),
     by('ending', '$ending', 'nor live for ever', { expires_at: null }, 'forbidden'),
     by('ending', '$ending', 'it may end earlier', { expires_at: '2899-01-01T00:00:00Z' }, 200),
     by('ending', '$editor', 'nor lengthen its likes, which is no change here', { expires_at: null }, 200),

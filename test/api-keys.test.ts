@@ -9,7 +9,7 @@ const HOUR = 3_600_000
 const inHours = (hours: number): string => new Date(Date.now() + hours * HOUR).toISOString()
 
 describe.each(DIALECTS)('API keys: %s', (dialect) => {
-  const world = useWorld(dialect, async ({ gatehouse, made, names, keys, newKey }) => {
+  const world = useWorld(dialect, async ({ gatehouse, made, names, keys, newKey, call }) => {
     const own = defaultTenant(made)
     const second = await addWorkspace(gatehouse, made.organisation_id)
     const other = await addOrganisation(gatehouse)
@@ -25,6 +25,25 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
     keys['expiring'] = (await newKey('organisation/service', scopes, { expires_at: inHours(1) })).key
     Object.assign(names, { second_workspace: second.workspaceId, second_slug: second.workspaceSlug })
     names['foreign_person'] = other.userId
+    // a manager of the workspace, by a user key of their own
+    const manager = await addPerson(gatehouse, made.organisation_id, 'member')
+    await call('POST', `/v1/admin/workspaces/${made.workspace_id}/users`, { users: [{ id: manager, role: 'manager' }] })
+    names['manager_person'] = manager
+    const managing = [
+      'workspace_user_api_keys.create',
+      'workspace_user_api_keys.rotate',
+      'workspace_user_api_keys.update',
+      'prompts.read',
+    ]
+    keys['managing'] = await addKey(
+      gatehouse,
+      { ...own, userId: manager, collectionId: '' },
+      'workspace-user',
+      managing,
+    )
+    names['owner_key'] = (
+      await newKey('workspace/user', ['prompts.read'], { workspace_id: made.workspace_id, user_id: made.user_id })
+    ).id
     names['stranger'] = await addPerson(gatehouse, made.organisation_id, 'member')
     names['admin_person'] = await addPerson(gatehouse, made.organisation_id, 'admin')
   })
@@ -320,6 +339,27 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
       body: { ...ofWorkspace, user_id: '$a' },
       expect: 'invalid',
       mentions: '"param":"user_id"',
+    },
+    {
+      name: 'a manager names the owner, and would act as them',
+      as: 'managing',
+      body: { ...key, user_id: '$user_id' },
+      expect: 'forbidden',
+      mentions: 'user_id',
+    },
+    { name: 'a manager names themselves', as: 'managing', body: { ...key, user_id: '$manager_person' }, expect: 200 },
+    {
+      name: 'a manager rotates the key of the owner',
+      as: 'managing',
+      call: 'POST /v1/api-keys/$owner_key/rotate',
+      expect: 'forbidden',
+    },
+    {
+      name: 'or widens it',
+      as: 'managing',
+      call: 'PUT /v1/api-keys/$owner_key',
+      body: { scopes: ['prompts.read', 'workspace_user_api_keys.rotate'] },
+      expect: 'forbidden',
     },
     {
       name: 'no user keys of organisations',

@@ -40,6 +40,8 @@ const LAYERS: [name: string, pattern: RegExp][] = [
   ['words', /^src\/(?!main|app|gatehouse)[^/]+\.ts$/],
   ['configuration', /^src\/config\//],
   ['ground', /^src\/(?:db|crypto|templates)\//],
+  // Who may do what: tables and pure rules, and the rows they are read from.
+  ['decision', /^src\/auth\/(?:roles|ceiling|key-rows|still-valid)\.ts$/],
   // Reading the trail is a feature like others; writing it is below them all.
   ['features', /^src\/audit\/(?:[a-z-]+-)?routes\.ts$/],
   ['audit', /^src\/audit\//],
@@ -57,6 +59,7 @@ const ORDER = [
   'words',
   'configuration',
   'ground',
+  'decision',
   'audit',
   'doors',
   'features',

@@ -9,10 +9,12 @@ import { addKey, addOrganisation, addPerson, addWorkspace, type Tenant } from '.
 
 interface Row {
   needs: readonly Permission[]
-  /** what a successful call is sent; `$workspace` is an id, `$unique` a new name */
+  /** what a successful call is sent; `$workspace` is an id, `$unique` a new name, `$person` a new person */
   body?: object
   /** the action of the one audit row that a change leaves; absent for reads */
   audits?: string
+  /** workspace keys do it only where a setting lets them (decision 34) */
+  optIn?: true
   /** never answers 200 */
   alwaysRefused?: true
   /** concerns no workspace: its audit row names none */
@@ -135,6 +137,63 @@ const GUARDED: Record<string, Row> = {
     audits: 'organisation_users.resend',
     ofOrganisation: true,
   },
+  'POST /v1/admin/workspaces': { needs: ['workspaces.create'], body: { name: 'w' }, audits: 'workspaces.create' },
+  'GET /v1/admin/workspaces': { needs: ['workspaces.list'] },
+  'GET /v1/admin/workspaces/:workspaceId': { needs: ['workspaces.read'] },
+  'PUT /v1/admin/workspaces/:workspaceId': {
+    needs: ['workspaces.update'],
+    body: { name: 'v' },
+    audits: 'workspaces.update',
+    optIn: true,
+  },
+  'DELETE /v1/admin/workspaces/:workspaceId': { needs: ['workspaces.delete'], audits: 'workspaces.delete' },
+  'POST /v1/admin/workspaces/:workspaceId/users': {
+    needs: ['workspace_users.create'],
+    body: { user_id: '$person', role: 'member' },
+    audits: 'workspace_users.create',
+    optIn: true,
+  },
+  'GET /v1/admin/workspaces/:workspaceId/users': { needs: ['workspace_users.list'] },
+  'GET /v1/admin/workspaces/:workspaceId/users/:userId': { needs: ['workspace_users.read'] },
+  'PUT /v1/admin/workspaces/:workspaceId/users/:userId': {
+    needs: ['workspace_users.update'],
+    body: { role: 'manager' },
+    audits: 'workspace_users.update',
+    optIn: true,
+  },
+  'DELETE /v1/admin/workspaces/:workspaceId/users/:userId': {
+    needs: ['workspace_users.delete'],
+    audits: 'workspace_users.delete',
+    optIn: true,
+  },
+  'GET /v1/admin/organisation/defaults': { needs: ['organisation_settings.read'] },
+  'PUT /v1/admin/organisation/defaults': {
+    needs: ['organisation_settings.update'],
+    body: { input_guardrails: [] },
+    audits: 'organisation_settings.update',
+    ofOrganisation: true,
+  },
+  'GET /v1/admin/organisation/settings': { needs: ['organisation_settings.read'] },
+  'PUT /v1/admin/organisation/settings': {
+    needs: ['organisation_settings.update'],
+    body: { debug_log: 1 },
+    audits: 'organisation_settings.update',
+    ofOrganisation: true,
+  },
+  'GET /v1/workspace-exclusions/input-guardrails': { needs: ['organisation_exclusions.list'] },
+  'PUT /v1/workspace-exclusions/input-guardrails': {
+    needs: ['organisation_exclusions.update'],
+    body: { workspaces: [] },
+    audits: 'organisation_exclusions.update',
+    ofOrganisation: true,
+  },
+  'GET /v1/workspace-exclusions/output-guardrails': { needs: ['organisation_exclusions.list'] },
+  'PUT /v1/workspace-exclusions/output-guardrails': {
+    needs: ['organisation_exclusions.update'],
+    body: { workspaces: [] },
+    audits: 'organisation_exclusions.update',
+    ofOrganisation: true,
+  },
   'DELETE /v1/api-keys/:apiKeyId': { needs: anyOf('delete'), audits: 'workspace_service_api_keys.delete' },
 }
 
@@ -227,7 +286,9 @@ describe('every route', () => {
     })
 
     // What no key of the type may do is refused before anything is looked up.
-    const reachable = withIds.filter(({ needs }) => needs.some((scope) => GRANTABLE[type].has(scope)))
+    const mayReach = ({ needs, optIn }: Guarded) =>
+      needs.some((scope) => GRANTABLE[type].has(scope)) && !(optIn && type === 'workspace-service')
+    const reachable = withIds.filter(mayReach)
 
     test.each(reachable)('knows nothing: $route', async (row) => {
       const { call, gatehouse } = world()
@@ -250,6 +311,13 @@ describe('every route', () => {
     })
   })
 
+  /** In which workspace a change happened. */
+  function workspaceOf(row: Guarded, path: string, answer: { id: string }): string | null {
+    if (row.ofOrganisation || row.route.includes('/organisation/service')) return null
+    if (path === '/v1/admin/workspaces') return answer.id
+    return /^\/v1\/admin\/workspaces\/([^/]+)/.exec(path)?.[1] ?? tenant.workspaceId
+  }
+
   test.each(changes)('leaves one audit row that says who did what: $route', async (row) => {
     const { call, gatehouse } = world()
     const [path, body] = await fillPath(world(), row)
@@ -263,7 +331,7 @@ describe('every route', () => {
     expect(event).toMatchObject({
       user_type: 'api_key',
       organisation_id: tenant.organisationId,
-      workspace_id: row.ofOrganisation || row.route.includes('/organisation/service') ? null : tenant.workspaceId,
+      workspace_id: workspaceOf(row, path, answer.body),
       user_id: keyId,
       accountable_user_id: tenant.userId,
       request_id: answer.headers.get('x-request-id'),
@@ -274,6 +342,26 @@ describe('every route', () => {
     expect(event?.resource_id).toMatch(/^[0-9a-f-]{36}$/)
     expect(event?.resource_name).toBeString()
   })
+
+  test.each(changes.filter(({ method }) => method === 'POST'))(
+    'is done once under one Idempotency-Key, also at the same time, and answers the same again: $route',
+    async (row) => {
+      const { call, gatehouse } = world()
+      const [path, body] = await fillPath(world(), row)
+      const key = await addKey(gatehouse, tenant, 'organisation-service')
+      const before = await auditCount({ gatehouse })
+      const send = () => call(row.method, path, body, { key, headers: { 'idempotency-key': 'k' } })
+      const answers = [...(await Promise.all([send(), send()])), await send()]
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+      expect(answers.map(({ headers }) => headers.get('idempotent-replayed')).sort()).toEqual([null, 'true', 'true'])
+      const trail = (await auditTrail(gatehouse.read)).slice(0, 3)
+      const [resource] = row.audits?.split(/\.(?=[a-z_]+$)/) ?? []
+      expect(trail.map(doneBy)).toEqual([`${resource}.replay`, `${resource}.replay`, row.audits ?? ''])
+      expect(new Set(trail.map(({ resource_id }) => resource_id)).size).toBe(1)
+      expect(await auditCount({ gatehouse })).toBe(before + 3)
+    },
+  )
 
   test.each(changes)('changes nothing for a key that another node revoked a moment ago: $route', async (row) => {
     const { call, gatehouse } = world()
@@ -311,7 +399,13 @@ async function fillPath(
     promptId: () => make('/v1/prompts', prompt),
     partialId: () => make('/v1/prompts/partials', { name: 'p', string: 'x' }),
     collectionId: () => make('/v1/collections', { name: 'c' }),
-    userId: () => addPerson(gatehouse, made.organisation_id, 'member'),
+    userId: async () => {
+      const person = await addPerson(gatehouse, made.organisation_id, 'member')
+      if (path.includes(':workspaceId'))
+        await call('POST', filled.replace('/:userId', ''), { user_id: person, role: 'member' })
+      return person
+    },
+    workspaceId: () => make('/v1/admin/workspaces', { name: 'w' }),
     inviteId: () => make('/v1/admin/users/invites', { email: `${Bun.randomUUIDv7()}@example.com`, role: 'member' }),
     labelId: () => make('/v1/labels', { name: `l-${Bun.randomUUIDv7()}` }),
     apiKeyId: async () => (await newKey('workspace/service', ['prompts.read'], { workspace_id: made.workspace_id })).id,
@@ -328,5 +422,6 @@ async function fillPath(
   const sent = JSON.stringify(body ?? null)
     .replace('$workspace', made.workspace_id)
     .replace('$unique', Bun.randomUUIDv7())
+    .replace('$person', await addPerson(gatehouse, made.organisation_id, 'member'))
   return [filled, JSON.parse(sent) ?? undefined]
 }

@@ -1,8 +1,10 @@
-import { beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import type { Tx } from '../src/db/database.ts'
 import { auditTrail, doneBy } from './support/audit.ts'
 import { DIALECTS } from './support/database.ts'
+import type { Answer } from './support/gatehouse.ts'
+import { startMailServer } from './support/mail-server.ts'
 import { auditCount, expectProblem, scenarios, useWorld, type World } from './support/scenario.ts'
 import { addKey, addOrganisation, addPerson, addWorkspace } from './support/tenants.ts'
 
@@ -428,6 +430,50 @@ describe('guessing tokens', () => {
   })
 })
 
+describe('where a mail server is set', () => {
+  const server = startMailServer()
+  afterAll(server.stop)
+  const world = useWorld(
+    'sqlite',
+    undefined,
+    `[smtp]\nurl = "smtp://127.0.0.1:${server.port}"\nfrom = "us@example.com"`,
+  )
+  const metricOf = async (outcome: string) =>
+    (await world().call('GET', '/metrics')).text.match(`gatehouse_mails_total{outcome="${outcome}"} (\\d+)`)?.[1]
+
+  test('the link goes there, too', async () => {
+    const arrived = server.nextMail()
+    const { token } = await invite(world(), { email: 'to@example.org', role: 'member' })
+    expect((await arrived).replace(/=\n/g, '')).toContain(`/invite#${token}`)
+    expect(server.lines).toContain('RCPT TO:<to@example.org>')
+    await world().gatehouse.mailer.close()
+    expect(await metricOf('sent')).toBe('1')
+  })
+
+  test('an invite that is asked for twice under one Idempotency-Key is sent once', async () => {
+    const send = () =>
+      world().call(
+        'POST',
+        INVITES,
+        { email: 'once@example.org', role: 'member' },
+        { headers: { 'idempotency-key': 'k' } },
+      )
+    const [first, again] = [await send(), await send()]
+    expect(again.body).toEqual(first.body)
+    await world().gatehouse.mailer.close()
+    expect(server.lines.filter((line) => line === 'RCPT TO:<once@example.org>')).toHaveLength(1)
+  })
+
+  test('one that fails keeps nobody from being invited, and is counted', async () => {
+    server.stop()
+    const { token } = await invite(world(), { email: newEmail(), role: 'member' })
+    await world().gatehouse.mailer.close()
+    expect(await metricOf('failed')).toBe('1')
+    expect(world().log.join('')).toContain('"event":"mail_failed"')
+    expect((await accept(world(), token)).status).toBe(200)
+  })
+})
+
 describe('the page behind the link', () => {
   const world = useWorld('sqlite', undefined, '[server]\npublic_url = "https://gatehouse.example.com"')
   let link: string
@@ -447,4 +493,52 @@ describe('the page behind the link', () => {
     expect(headers.get('cache-control')).toBe('no-store')
     expect(text).not.toMatch(/https?:|innerHTML|eval\(| on[a-z]+=/)
   })
+
+  test('it sends the token with the names, keeps it out of the history, and shows the keys once they are there', async () => {
+    const { call } = world()
+    const invited = await call('POST', INVITES, { email: newEmail(), role: 'admin' })
+    const script = (await call('GET', '/invite/page.js', undefined, { key: null })).text
+    const page = openPage(script, tokenOf(invited.body.invite_link), (path, body) =>
+      call('POST', path, body, { key: null }),
+    )
+    expect(page.history).toEqual(['/invite'])
+    await page.submit()
+    expect(page.elements['form']?.hidden).toBe(true)
+    expect(page.shown[1]).toMatch(/^gth_w_/)
+    await page.submit()
+    expect(page.elements['said']?.textContent).toContain('not valid')
+  })
 })
+
+/** The few things of a browser that the page's script uses. */
+function openPage(script: string, token: string, post: (path: string, body: string) => Promise<Answer>) {
+  const history: string[] = []
+  const shown: string[] = []
+  let listener = async (_: { preventDefault(): void }): Promise<void> => {}
+  const elements: Record<string, { hidden?: boolean; textContent?: string }> = {
+    form: {
+      addEventListener: (_: string, heard: typeof listener) => {
+        listener = heard
+      },
+      querySelector: () => ({}),
+    } as object,
+    said: {},
+    keys: {
+      append: (...added: { textContent: string }[]) => shown.push(...added.map((each) => each.textContent)),
+    } as object,
+  }
+  const browser = {
+    location: { hash: `#${token}`, pathname: '/invite' },
+    history: { replaceState: (_state: null, _title: string, path: string) => history.push(path) },
+    document: { getElementById: (id: string) => elements[id], createElement: () => ({}) },
+    FormData: function entries() {
+      return new Map([['first_name', 'Ada']])
+    },
+    fetch: async (path: string, { body }: { body: string }) => {
+      const answer = await post(path, JSON.parse(body))
+      return { ok: answer.status === 200, status: answer.status, json: () => answer.body }
+    },
+  }
+  new Function(...Object.keys(browser), script)(...Object.values(browser))
+  return { history, shown, elements, submit: () => listener({ preventDefault: () => {} }) }
+}

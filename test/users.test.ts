@@ -3,16 +3,11 @@ import { GRANTABLE } from '../schema/api/permissions.ts'
 import { auditTrail, doneBy } from './support/audit.ts'
 import { DIALECTS } from './support/database.ts'
 import { expectProblem, scenarios, useWorld, type World } from './support/scenario.ts'
-import { addKey, addOrganisation, addPerson, type Tenant } from './support/tenants.ts'
+import { addKey, addOrganisation, addPerson, defaultTenant, type Tenant } from './support/tenants.ts'
 
 const USERS = '/v1/admin/users'
 
-const tenantOf = ({ made }: World, userId = made.user_id): Tenant => ({
-  organisationId: made.organisation_id,
-  workspaceId: made.workspace_id,
-  collectionId: made.collection_id,
-  userId,
-})
+const tenantOf = ({ made }: World, userId = made.user_id): Tenant => ({ ...defaultTenant(made), userId })
 
 describe.each(DIALECTS)('users: %s', (dialect) => {
   const world = useWorld(dialect, async (world) => {

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { IdOrSlug, ListOf, Name, Nullable, Paging, Strict, Timestamp, Uuid } from './common.ts'
 import { KeyRateLimit, UsageLimits, UsageLimitsInput } from './limits.ts'
+import { Metadata } from './metadata.ts'
 
 /** Some clients repeat their path parameters in the body (decision 4). */
 const RepeatsPath = Type.String({ maxLength: 32, description: 'repeats the path, or is left out' })
@@ -17,10 +18,6 @@ const TransitionPeriod = Type.Integer({
   maximum: 2_678_400_000,
   description: 'milliseconds for which the old secret stays valid: 30 minutes to 31 days',
 })
-const Metadata = Type.Record(Type.String({ minLength: 1, maxLength: 128 }), Type.String({ maxLength: 1024 }), {
-  maxProperties: 64,
-})
-
 export const RotationPolicyInput = Strict(
   {
     rotation_period: Type.Optional(Nullable(Period)),
@@ -79,6 +76,7 @@ export const ApiKeyCreated = Strict(
   { id: Uuid, key: Type.String({ description: 'the clear key, shown only here' }), object: Type.Literal('api-key') },
   { title: 'ApiKeyCreated' },
 )
+export type ApiKeyCreated = Static<typeof ApiKeyCreated>
 export const ApiKeyRotated = Strict(
   {
     id: Uuid,

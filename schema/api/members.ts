@@ -40,6 +40,7 @@ export type Member = Static<typeof Member>
 export const MemberList = ListOf(Member)
 /** A list of people is answered with an empty object. */
 export const MembersAdded = Type.Union([Member, Nothing])
+export type MembersAdded = Static<typeof MembersAdded>
 
 export const ListMembersQuery = Strict({
   role: Type.Optional(WorkspaceRole),

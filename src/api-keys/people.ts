@@ -1,8 +1,8 @@
-import { and, eq, gt, isNull, or, sql } from 'drizzle-orm'
+import { and, eq, gt, isNull, or } from 'drizzle-orm'
 import type { Actor } from '../auth/caller.ts'
 import type { Person } from '../auth/roles.ts'
 import type { Reader, Tx } from '../db/database.ts'
-import { GatehouseError, invalidField, notFound } from '../errors.ts'
+import { GatehouseError, invalidField } from '../errors.ts'
 import { lockOrganisation } from '../organisation/settings.ts'
 
 export const organisationOf = (actor: Actor): string =>
@@ -20,24 +20,6 @@ export async function accountablePerson(read: Reader, actor: Actor): Promise<str
     .limit(1)
   if (owner === undefined) throw new GatehouseError('internal', 'the organisation has no owner')
   return owner.id
-}
-
-/** @throws GatehouseError `not_found` when no active person of the organisation has this address */
-export async function personByEmail(read: Reader, organisationId: string, email: string): Promise<string> {
-  const { users: t } = read.tables
-  const [row] = await read
-    .select({ id: t.id })
-    .from(t)
-    .where(
-      and(
-        eq(t.organisationId, organisationId),
-        eq(sql`lower(${t.email})`, email.toLowerCase()),
-        eq(t.status, 'active'),
-      ),
-    )
-    .limit(1)
-  if (row === undefined) throw notFound('person')
-  return row.id
 }
 
 /**

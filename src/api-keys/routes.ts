@@ -54,8 +54,7 @@ export function apiKeyRoutes(gatehouse: Gatehouse, requires: Requires) {
         ? null
         : (await workspaceForCreate(gatehouse.read, actor.caller, body.workspace_id)).id
     const { user_id: userId, organisation_id: _own, workspace_id: _named, type: _type, ...rest } = body
-    const made = await createApiKey(gatehouse, actor, { ...rest, type, workspaceId, userId })
-    return { ...made, object: 'api-key' as const }
+    return createApiKey(gatehouse, actor, { ...rest, type, workspaceId, userId })
   }
 
   return new Elysia({ prefix: '/api-keys', normalize: false })

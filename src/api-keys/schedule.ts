@@ -4,7 +4,10 @@ import { recordDue } from './due.ts'
 
 const MINUTE_MS = 60_000
 
-/** Once a minute, and at start: records what has come due, and writes when keys were last used. */
+/**
+ * Once a minute, and at start: records what has come due, writes when keys were last used, and forgets the clear keys
+ * among the answers that are kept for a second request.
+ */
 export function startKeySchedule(gatehouse: Gatehouse): { stop(): Promise<void> } {
   let stopped = false
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -15,6 +18,7 @@ export function startKeySchedule(gatehouse: Gatehouse): { stop(): Promise<void> 
       if (gatehouse.initialised()) {
         await recordDue(gatehouse, Date.now())
         await gatehouse.lastUsed.flush()
+        await gatehouse.pruneAnswers(Date.now())
       }
     } catch (error) {
       gatehouse.log.warn('key_schedule_failed', { cause: describeError(error) })

@@ -1,4 +1,5 @@
 import { and, eq, isNull } from 'drizzle-orm'
+import type { ApiKeyCreated } from '../../schema/api/api-keys.ts'
 import { type Permission, SYSTEM_PERMISSIONS } from '../../schema/api/permissions.ts'
 import type { Actor, Caller, KeyType } from '../auth/caller.ts'
 import { assertMayMint, mayTouchKeyOf } from '../auth/ceiling.ts'
@@ -48,7 +49,7 @@ export async function createApiKey(
   { audited, read, digestKey }: Deps,
   actor: Actor,
   input: NewApiKey,
-): Promise<{ id: string; key: string }> {
+): Promise<ApiKeyCreated> {
   const { type, name, workspaceId = null } = input
   const scopes = type === 'system' ? [...SYSTEM_PERMISSIONS] : readScopes(type, input.scopes)
   const isOfWorkspace = type === 'workspace-service' || type === 'workspace-user'
@@ -59,7 +60,7 @@ export async function createApiKey(
   const userId = type === 'workspace-user' ? (input.userId ?? accountable) : null
   const id = Bun.randomUUIDv7()
   const what = { action: `${resourceOf(type)}.create`, workspaceId, resourceId: id, resourceName: name }
-  const key = await audited(actor, what, async (tx) => {
+  return audited(actor, what, async (tx) => {
     const person = userId === null || workspaceId === null ? null : await getMember(tx, workspaceId, userId)
     if (actor.kind === 'key') {
       const { metadataSchema } = await keySettings(tx, organisationId, workspaceId ?? '')
@@ -79,9 +80,8 @@ export async function createApiKey(
     if (actor.kind === 'key') assertMayMint(actor.caller, { type, scopes, expiresAt: made.expiresAt, person })
     const expiresAt = made.expiresAt === null ? null : new Date(made.expiresAt).toISOString()
     tx.event.details = { type, scopes, user_id: userId, expires_at: expiresAt }
-    return made.key
+    return { id, key: made.key, object: 'api-key' as const }
   })
-  return { id, key }
 }
 
 /** A key whose caller, scopes and person have been looked at. */

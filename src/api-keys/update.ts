@@ -10,6 +10,7 @@ import { difference } from '../difference.ts'
 import { invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { keySettings } from '../organisation/settings.ts'
+import { timeOf } from '../rfc3339.ts'
 import { columnsOfUpdate } from './fields.ts'
 import { findPerson } from './people.ts'
 import { presentApiKey } from './present.ts'
@@ -107,9 +108,15 @@ function areLooser(before: string | null, after: string | null): boolean {
 
 /** Of what is not a plain reduction of the same budget nobody can say that it is no loosening. */
 function isLooser(before: string | null, after: string | null): boolean {
-  if (before === null || before === after) return false
+  if (before === null) return false
   if (after === null) return true
-  const { credit_limit: was, alert_threshold: _before, ...rest } = JSON.parse(before) as UsageLimits
-  const { credit_limit: is, alert_threshold: _after, ...same } = JSON.parse(after) as UsageLimits
-  return is > was || JSON.stringify(rest) !== JSON.stringify(same)
+  const [was, is] = [before, after].map((text) => JSON.parse(text) as UsageLimits) as [UsageLimits, UsageLimits]
+  return (
+    is.credit_limit > was.credit_limit ||
+    (['type', 'periodic_reset', 'periodic_reset_days'] as const).some((name) => is[name] !== was[name]) ||
+    resetOf(is) < resetOf(was)
+  )
 }
+
+const resetOf = ({ next_usage_reset_at: at }: UsageLimits): number =>
+  at === null ? Number.POSITIVE_INFINITY : (timeOf(at) ?? Number.POSITIVE_INFINITY)

@@ -56,7 +56,7 @@ export type Requires = (
 ) => {
   parse: (context: GuardedContext) => Promise<unknown>
   transform: (context: GuardedContext) => void
-  beforeHandle: (context: GuardedContext) => Promise<undefined>
+  beforeHandle?: (context: GuardedContext) => Promise<undefined>
   detail: { summary: string; security: { apiKey: string[] }[]; 'x-permissions': readonly Permission[] }
 }
 
@@ -90,7 +90,7 @@ export function createRequires(gatehouse: Gatehouse): Requires {
         }
         if (!isRender) normaliseName(context.body)
       }),
-      beforeHandle: opaque(body === 'render_body_bytes' ? async () => undefined : answerAgain),
+      ...(body !== 'render_body_bytes' && { beforeHandle: answerAgain }),
       detail: { summary, security: [{ apiKey: [] }], 'x-permissions': anyOf },
     }
   }
@@ -98,7 +98,7 @@ export function createRequires(gatehouse: Gatehouse): Requires {
 
 /** Answers a POST that was answered before under its Idempotency-Key; what answers here keeps the handler from running. */
 function createAnswerAgain(gatehouse: Gatehouse) {
-  return async (context: GuardedContext): Promise<undefined> => {
+  const hook = async (context: GuardedContext): Promise<undefined> => {
     const { request, call } = context
     const once = request.method === 'POST' ? onceOf(gatehouse, context) : undefined
     call.once = once
@@ -107,6 +107,8 @@ function createAnswerAgain(gatehouse: Gatehouse) {
       throw new GatehouseError('stale', 'the answer to this Idempotency-Key has just expired; send the request again')
     })
   }
+  // Elysia drops the answer of a hook in whose source it sees no `return`.
+  return Object.assign(opaque(hook), { toString: () => 'async () => { return }' })
 }
 
 /** The guard of a route that needs no key: `{ ...open('Accept an invite'), body, … }`. Its body is read as any other. */

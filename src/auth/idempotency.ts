@@ -3,7 +3,7 @@ import type { Tables } from '../../schema/db/tables.ts'
 import { canonicalJson } from '../audit/chain.ts'
 import { holdsSecret } from '../audit/mask.ts'
 import { open, type SealedPlace, seal } from '../crypto/cipher.ts'
-import type { Database, Tx } from '../db/database.ts'
+import type { Reader, Tx } from '../db/database.ts'
 import { conflict, GatehouseError, invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { Caller } from './caller.ts'
@@ -57,7 +57,7 @@ export function onceOf(deps: Deps, { request, caller, body }: Sent): Once | unde
     },
     async run(tx, work) {
       const { idempotentAnswers: t } = tx.tables
-      await tx.delete(t).where(and(eq(t.id, id), lte(t.createdAt, tx.now - ANSWER_MS)))
+      await tx.delete(t).where(and(eq(t.id, id), isOld(t, tx.now)))
       const row = { id, organisationId: caller.organisationId, bodyDigest, event: '', createdAt: tx.now }
       // On PostgreSQL this waits for the end of whoever inserts the same row.
       const claimed = await tx.insert(t).values(row).onConflictDoNothing().returning({ id: t.id })
@@ -80,7 +80,7 @@ interface Sent {
   body?: unknown
 }
 
-type AnswerRow = Tables['idempotentAnswers']['$inferSelect']
+type AnswerRow = AnswerTable['$inferSelect']
 type Place = Pick<AnswerRow, 'id' | 'organisationId'>
 
 /** What is sealed with a secret: who may not do any more what led to it does not get it again. */
@@ -146,19 +146,31 @@ const placeOf = ({ id, organisationId }: Place): SealedPlace => ({
   organisationId,
 })
 
+/** Whether there is anything for `pruneAnswers`: a look costs no commit. */
+export async function hasOldAnswers(read: Reader, now: number): Promise<boolean> {
+  const { idempotentAnswers: t } = read.tables
+  return (
+    (
+      await read
+        .select({ id: t.id })
+        .from(t)
+        .where(or(isOld(t, now), isOldSecret(t, now)))
+        .limit(1)
+    ).length > 0
+  )
+}
+
 /**
  * Forgets secrets after an hour and answers after a day.
  *
  * @param now UTC milliseconds
  */
-export async function pruneAnswers({ read, transaction }: Pick<Database, 'read' | 'transaction'>, now: number) {
-  const { idempotentAnswers: t } = read.tables
-  const isOld = lte(t.createdAt, now - ANSWER_MS)
-  const isOldSecret = and(isNotNull(t.sealedAnswer), lte(t.createdAt, now - SECRET_MS))
-  const [old] = await read.select({ id: t.id }).from(t).where(or(isOld, isOldSecret)).limit(1)
-  if (old === undefined) return
-  await transaction({ action: 'idempotent_answers.prune' }, async (tx) => {
-    await tx.delete(t).where(isOld)
-    await tx.update(t).set({ sealedAnswer: null }).where(isOldSecret)
-  })
+export async function pruneAnswers(tx: Tx, now: number): Promise<void> {
+  const { idempotentAnswers: t } = tx.tables
+  await tx.delete(t).where(isOld(t, now))
+  await tx.update(t).set({ sealedAnswer: null }).where(isOldSecret(t, now))
 }
+
+type AnswerTable = Tables['idempotentAnswers']
+const isOld = (t: AnswerTable, now: number) => lte(t.createdAt, now - ANSWER_MS)
+const isOldSecret = (t: AnswerTable, now: number) => and(isNotNull(t.sealedAnswer), lte(t.createdAt, now - SECRET_MS))

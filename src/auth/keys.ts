@@ -53,8 +53,10 @@ export function createKeys(read: Reader, options: { enforcesRotation: boolean })
     }
     for (const { digest } of [into.byId.get(row.id) ?? []].flat()) into.byDigest.delete(digest)
     for (const caller of callers) into.byDigest.set(caller.digest, caller)
-    if (callers.length === 0) into.byId.delete(row.id)
-    else into.byId.set(row.id, callers.length === 1 ? callers[0]! : callers)
+    if (callers.length === 0) {
+      into.byId.delete(row.id)
+      limiters.of(row.id, null)
+    } else into.byId.set(row.id, callers.length === 1 ? callers[0]! : callers)
   }
 
   const reloadAll = (where: SQL | undefined) =>

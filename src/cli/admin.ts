@@ -115,11 +115,10 @@ async function createKey(context: AdminContext, input: NewKey) {
   const actor = await actorOf(context, 'keys create')
   const { gatehouse } = context
   const { createApiKey } = await import('../api-keys/service.ts')
-  const { personByEmail } = await import('../api-keys/people.ts')
   const workspaceId = workspace === undefined ? null : await workspaceIdOf(gatehouse, workspace)
   const expires_at = expiresAt === undefined ? null : new Date(expiresAt).toISOString()
   const accountableUserId =
-    accountable === undefined ? undefined : await personByEmail(gatehouse.read, actor.organisationId, accountable)
+    accountable === undefined ? undefined : await personIdOf(gatehouse, actor.organisationId, accountable)
   return createApiKey(gatehouse, actor, { type, name, scopes, workspaceId, userId, accountableUserId, expires_at })
 }
 
@@ -142,6 +141,13 @@ async function workspaceIdOf({ read }: Gatehouse, idOrSlug: string): Promise<str
   const [row] = await read.select({ id: t.id }).from(t).where(named).limit(1)
   if (row === undefined) throw notFound('workspace')
   return row.id
+}
+
+async function personIdOf({ read }: Gatehouse, organisationId: string, email: string): Promise<string> {
+  const { findUserByEmail } = await import('../users/store.ts')
+  const person = await findUserByEmail(read, organisationId, email)
+  if (person === undefined) throw notFound('person')
+  return person.id
 }
 
 /** All keys that are not revoked: unlike the API it lists system keys, which exist on the command line only. */

@@ -35,9 +35,9 @@ export async function createCollection({ audited, read }: Deps, actor: KeyActor,
         ...times,
       }
       await tx.insert(tx.tables.collections).values(row).returning({ id: tx.tables.collections.id })
-      return slug
+      return { id, slug }
     })
-  return { id, slug: await withNewSlug('co', body.name, 'collections_slug', write) }
+  return withNewSlug('co', body.name, 'collections_slug', write)
 }
 
 export async function renameCollection(

@@ -20,7 +20,7 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
   return {
     success(context: AnswerContext, value: unknown): Response {
       accessLog.answered(context, 200)
-      const headers = head(context.call?.requestId)
+      const headers = { ...head(context.call?.requestId), ...limitsOf(context) }
       if (context.call?.once?.isReplay) headers['idempotent-replayed'] = 'true'
       return new Response(JSON.stringify(value), { headers })
     },
@@ -31,9 +31,16 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
       accessLog.failed(context, error, requestId)
       noteRefusal(gatehouse, context, error, requestId)
       const { status, headers } = problemHead(error)
-      return new Response(problemBody(error, requestId), { status, headers: { ...head(requestId), ...headers } })
+      return new Response(problemBody(error, requestId), {
+        status,
+        headers: { ...head(requestId), ...limitsOf(context), ...headers },
+      })
     },
   }
 }
+
+/** What is left of the caller's rate limits, if it has any. */
+const limitsOf = ({ call }: AnswerContext): Record<string, string> | undefined =>
+  call?.caller?.limiter?.headers(performance.now())
 
 const pathOf = (url: string): string => new URL(url).pathname

@@ -7,7 +7,8 @@ import { conflict, GatehouseError, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { keySettings, lockOrganisation } from '../organisation/settings.ts'
 import { findUserByEmail, type UserRow, workspaceSlugsOf } from '../users/store.ts'
-import { digestOfToken, isInviter } from './service.ts'
+import { digestOfToken } from './link.ts'
+import { isInviter } from './service.ts'
 import { findOpenInvite, type Grant, grantOf, type InviteRow, isOpen } from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read' | 'digestKey'>
@@ -52,7 +53,11 @@ export async function acceptInvite(deps: Deps, request: RequestInfo, body: Accep
       invite_id: invite.id,
       invited_by: invite.invitedByUserId,
       after: { email: invite.email, role: invite.role, workspaces: grant.workspaces },
-      created_keys: grant.keys.map(({ workspaceId, scopes }, i) => ({ id: keys[i]?.id, workspaceId, scopes })),
+      created_keys: grant.keys.map(({ workspaceId, scopes }, i) => ({
+        id: keys[i]?.id,
+        workspace_id: workspaceId,
+        scopes,
+      })),
     }
     return { user, workspaceSlugs: (await workspaceSlugsOf(tx, [userId]))(userId), keys }
   })

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { and, eq, ne } from 'drizzle-orm'
 import type { CreateInvite, InviteCreated, InviteResent } from '../../schema/api/invites.ts'
 import type { KeyActor } from '../auth/caller.ts'
@@ -8,12 +7,13 @@ import type { Gatehouse } from '../gatehouse.ts'
 import { lockOrganisation } from '../organisation/settings.ts'
 import { findUser, findUserByEmail } from '../users/store.ts'
 import { assertMayInvite, readGrant } from './grant.ts'
+import { newLink } from './link.ts'
 import { presentInvite } from './present.ts'
-import { columnsOfGrant, findInvite, findOpenInviteTo, grantOf, type InviteRow, isOpen } from './store.ts'
+import { columnsOfGrant, findInvite, findOpenInviteTo, type Grant, grantOf, type InviteRow, isOpen } from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read' | 'digestKey' | 'mailer' | 'publicUrl'>
 
-const LIFE_MS = 7 * 86_400_000
+const iso = (time: number): string => new Date(time).toISOString()
 
 /**
  * Invites somebody into the organisation. The link is in this answer, in the mail where one is sent, and nowhere else.
@@ -27,9 +27,9 @@ export async function createInvite(deps: Deps, actor: KeyActor, body: CreateInvi
   const id = Bun.randomUUIDv7()
   const grant = await readGrant(read, caller, body, Date.now())
   assertMayInvite(caller, id, body.role, grant)
-  const token = newToken()
+  const link = newLink(deps, actor)
   const what = { action: 'organisation_users.invite', workspaceId: null, resourceId: id, resourceName: body.email }
-  const invite = await audited(actor, what, async (tx) => {
+  const answer = await audited(actor, what, async (tx) => {
     await lockOrganisation(tx, caller.organisationId)
     await assertInviter(tx, caller.organisationId, caller.accountableUserId)
     if ((await findUserByEmail(tx, caller.organisationId, body.email)) !== undefined)
@@ -46,14 +46,18 @@ export async function createInvite(deps: Deps, actor: KeyActor, body: CreateInvi
       lastName: body.last_name ?? null,
       status: 'pending',
       createdAt: tx.now,
-      ...fresh(deps, actor, token, tx.now),
     }
-    const [stored] = await tx.insert(tx.tables.invites).values(row).returning()
-    if (stored === undefined) throw new Error('the invite was not stored')
-    tx.event.details = { after: { email: body.email, role: body.role, ...grant } }
-    return stored
+    const [invite] = await tx
+      .insert(tx.tables.invites)
+      .values({ ...row, ...link.columns(tx.now) })
+      .returning()
+    if (invite === undefined) throw new Error('the invite was not stored')
+    tx.event.details = { after: { email: body.email, role: body.role, ...told(grant) } }
+    link.isFor(invite)
+    return { ...presentInvite(invite, tx.now), invite_link: link.text }
   })
-  return { ...presentInvite(invite, invite.createdAt), invite_link: handOut(deps, invite, token) }
+  link.mail()
+  return answer
 }
 
 /**
@@ -63,25 +67,26 @@ export async function createInvite(deps: Deps, actor: KeyActor, body: CreateInvi
  */
 export async function resendInvite(deps: Deps, actor: KeyActor, id: string): Promise<InviteResent> {
   const { organisationId, accountableUserId } = actor.caller
-  const token = newToken()
+  const link = newLink(deps, actor)
   const what = { action: 'organisation_users.resend', workspaceId: null, resourceId: id }
-  const invite = await deps.audited(actor, what, async (tx) => {
+  const answer = await deps.audited(actor, what, async (tx) => {
     const before = await getInvite(tx, organisationId, id)
     assertMayInvite(actor.caller, id, before.role, grantOf(before))
     await assertInviter(tx, organisationId, accountableUserId)
     const { invites: t } = tx.tables
     const [after] = await tx
       .update(t)
-      .set(fresh(deps, actor, token, tx.now))
+      .set(link.columns(tx.now))
       .where(and(eq(t.id, id), isOpen(tx, tx.now)))
       .returning()
     if (after === undefined) throw invalidField('', 'only a pending invite can be sent again; create a new one')
     tx.event.resourceName = after.email
-    tx.event.details = { before: { expires_at: before.expiresAt }, after: { expires_at: after.expiresAt } }
-    return after
+    tx.event.details = { before: { expires_at: iso(before.expiresAt) }, after: { expires_at: iso(after.expiresAt) } }
+    link.isFor(after)
+    return { inviteLink: link.text, invite_link: link.text }
   })
-  const link = handOut(deps, invite, token)
-  return { inviteLink: link, invite_link: link }
+  link.mail()
+  return answer
 }
 
 /**
@@ -117,10 +122,6 @@ export async function getInvite(db: Reader, organisationId: string, id: string):
   return invite
 }
 
-/** What proves an invite, and how it is stored: 256 random bits, by keyed digest. */
-const newToken = (): string => randomBytes(32).toString('base64url')
-export const digestOfToken = (digestKey: Gatehouse['digestKey'], token: string): string => digestKey(`invite:${token}`)
-
 /** Whether a person may let others in: an invite is only as good as who answers for it (decision 36). */
 export async function isInviter(db: Reader, organisationId: string, userId: string): Promise<boolean> {
   const person = await findUser(db, organisationId, userId)
@@ -136,19 +137,9 @@ async function assertInviter(db: Reader, organisationId: string, userId: string)
     )
 }
 
-/** The columns that a new link fills in: whoever sends it answers for the invite. */
-const fresh = ({ digestKey }: Pick<Gatehouse, 'digestKey'>, { caller }: KeyActor, token: string, now: number) => ({
-  tokenDigest: digestOfToken(digestKey, token),
-  invitedByKeyId: caller.keyId,
-  invitedByUserId: caller.accountableUserId,
-  expiresAt: now + LIFE_MS,
+/** What an audit row says of a grant. */
+const told = ({ workspaces, keys, keyName, keyExpiresAtText, keyMetadata }: Grant) => ({
+  workspaces,
+  keys: keys.map(({ workspaceId, scopes }) => ({ workspace_id: workspaceId, scopes })),
+  ...(keys.length > 0 && { key_name: keyName, key_expires_at: keyExpiresAtText, key_metadata: keyMetadata }),
 })
-
-/** The token stands behind the #, which browsers keep to themselves: it is in nobody's log. */
-function handOut({ mailer, publicUrl }: Deps, invite: InviteRow, token: string): string {
-  const link = `${publicUrl()}/invite#${token}`
-  const until = new Date(invite.expiresAt).toISOString().slice(0, 16).replace('T', ' ')
-  const text = `You are invited to Gatehouse. Open this link to accept, until ${until} UTC:\n\n${link}\n\nWhoever has the link can use it, once. If you did not expect it, ignore this mail.\n`
-  mailer.send({ to: invite.email, subject: 'You are invited to Gatehouse', text }, { invite_id: invite.id })
-  return link
-}

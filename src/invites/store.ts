@@ -1,10 +1,11 @@
-import { and, count, desc, eq, gt, lte, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, gt, lte, type SQL } from 'drizzle-orm'
 import type { Invite } from '../../schema/api/invites.ts'
 import type { Metadata } from '../../schema/api/metadata.ts'
 import type { Permission } from '../../schema/api/permissions.ts'
 import type { Tables } from '../../schema/db/tables.ts'
 import type { Reader } from '../db/database.ts'
 import { type Page, paged } from '../http/paging.ts'
+import { isEmail } from '../users/store.ts'
 
 export type InviteRow = Tables['invites']['$inferSelect']
 
@@ -63,7 +64,7 @@ export async function findOpenInviteTo(
   const [row] = await db
     .select()
     .from(t)
-    .where(and(eq(t.organisationId, organisationId), isTo(db, email), isOpen(db, now)))
+    .where(and(eq(t.organisationId, organisationId), isEmail(t.email, email), isOpen(db, now)))
     .limit(1)
   return row
 }
@@ -89,7 +90,7 @@ export function listInvites(
   const where = and(
     eq(t.organisationId, organisationId),
     role === undefined ? undefined : eq(t.role, role),
-    email === undefined ? undefined : isTo(db, email),
+    email === undefined ? undefined : isEmail(t.email, email),
     status === undefined ? undefined : hasStatus(db, status, now),
   )
   const rows = db.select().from(t).where(where).orderBy(desc(t.createdAt), desc(t.id))
@@ -102,6 +103,3 @@ function hasStatus(db: Reader, status: Invite['status'], now: number): SQL | und
   if (status === 'expired') return and(eq(t.status, 'pending'), lte(t.expiresAt, now))
   return eq(t.status, status)
 }
-
-/** Addresses are the same in upper and lower case. */
-const isTo = (db: Reader, email: string): SQL => sql`lower(${db.tables.invites.email}) = ${email.toLowerCase()}`

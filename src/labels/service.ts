@@ -23,7 +23,7 @@ export async function createLabel(
   const isOfOrganisation = organisation !== undefined && !body.workspace_id && caller.workspaceId === null
   const workspaceId = isOfOrganisation ? null : (await workspaceForCreate(read, caller, body.workspace_id)).id
   const id = Bun.randomUUIDv7()
-  await audited(
+  return audited(
     actor,
     { action: 'labels.create', workspaceId, resourceId: id, resourceName: body.name },
     async (tx) => {
@@ -42,9 +42,9 @@ export async function createLabel(
       }
       await tx.insert(tx.tables.labels).values(row).returning({ id: tx.tables.labels.id })
       tx.changed('label', id)
+      return { id }
     },
   ).catch(rethrowTaken)
-  return { id }
 }
 
 export async function updateLabel(

@@ -29,13 +29,14 @@ export function createMailer(options: {
   password: Redacted<string> | undefined
   log: Log
   metrics: Pick<Metrics, 'mail'>
+  deadlineMs?: number
 }): Mailer {
-  const { smtp, password, log, metrics } = options
+  const { smtp, password, log, metrics, deadlineMs = DEADLINE_MS } = options
   const underWay = new Set<Promise<void>>()
 
   async function attempt(mail: Mail, about: Record<string, string>): Promise<void> {
     try {
-      await withinDeadline((signal) => deliver(smtp, password, mail, signal))
+      await withinDeadline(deadlineMs, (signal) => deliver(smtp, password, mail, signal))
       metrics.mail('sent')
       log.info('mail_sent', about)
     } catch (error) {
@@ -65,13 +66,13 @@ export function createMailer(options: {
 }
 
 /** The library's own timeouts are one for each phase, and start again with each line that arrives. */
-async function withinDeadline(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+async function withinDeadline(ms: number, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const over = Promise.withResolvers<never>()
   const controller = new AbortController()
   const timer = setTimeout(() => {
     controller.abort()
     over.reject(Object.assign(new Error('the mail server took too long'), { code: 'DEADLINE' }))
-  }, DEADLINE_MS)
+  }, ms)
   try {
     await Promise.race([work(controller.signal), over.promise])
   } finally {

@@ -30,12 +30,7 @@ export function memberRoutes(gatehouse: Gatehouse, requires: Requires) {
     .decorate(guarded)
     .post(
       '',
-      async (context) => {
-        const { workspaceId } = context.params
-        const member = await addMembers(gatehouse, actorOf(gatehouse, context), workspaceId, context.body)
-        if (member === undefined) return {}
-        return presentMember(member, await securityOf(await getWorkspace(read, context.caller, workspaceId)))
-      },
+      (context) => addMembers(gatehouse, actorOf(gatehouse, context), context.params.workspaceId, context.body),
       {
         ...requires('workspace_users.create', 'Add people to a workspace'),
         body: AddMembers,

@@ -1,12 +1,14 @@
-import type { AddMembers, WorkspaceRole } from '../../schema/api/members.ts'
+import type { AddMembers, MembersAdded, WorkspaceRole } from '../../schema/api/members.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import { ranksAbove } from '../auth/ceiling.ts'
 import { rankOf } from '../auth/roles.ts'
 import type { Tx } from '../db/database.ts'
 import { GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
+import { workspaceSecurity } from '../organisation/settings.ts'
 import { getWorkspace, lockWorkspace, type WorkspaceRow } from '../workspaces/store.ts'
 import { makeFirstKey } from './first-key.ts'
+import { presentMember } from './present.ts'
 import {
   deleteMember,
   findMember,
@@ -22,7 +24,7 @@ type Deps = Pick<Gatehouse, 'audited' | 'read'>
 /**
  * Adds people to a workspace; who is a member already gets the role that is sent.
  *
- * @returns the member of the single form (D-21); undefined for a list
+ * @returns the member of the single form (D-21); nothing for a list
  * @throws GatehouseError `not_found` for a workspace out of reach and for people outside the organisation, `forbidden`
  *         for a role above the caller's, `invalid` for a person who is named twice
  */
@@ -31,7 +33,7 @@ export async function addMembers(
   actor: KeyActor,
   workspaceId: string,
   body: AddMembers,
-): Promise<MemberRow | undefined> {
+): Promise<MembersAdded> {
   const workspace = await getWorkspace(read, actor.caller, workspaceId)
   const wanted = 'users' in body ? body.users : [{ id: body.user_id, role: body.role }]
   const ids = wanted.map(({ id }) => id)
@@ -52,7 +54,9 @@ export async function addMembers(
       changes.push({ user_id: id, before: before?.role ?? null, after: role })
     }
     tx.event.details = { members: changes }
-    return 'users' in body ? undefined : findMember(tx, workspace.id, body.user_id)
+    if ('users' in body) return {}
+    const security = await workspaceSecurity(tx, workspace.organisationId, workspace.securitySettings)
+    return presentMember(await getMember(tx, workspace, body.user_id), security)
   })
 }
 

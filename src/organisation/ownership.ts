@@ -1,8 +1,8 @@
 import { and, eq, inArray } from 'drizzle-orm'
-import { personByEmail } from '../api-keys/people.ts'
 import type { Actor } from '../auth/caller.ts'
 import { conflict, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
+import { findUserByEmail } from '../users/store.ts'
 import { lockOrganisation } from './settings.ts'
 
 /**
@@ -18,8 +18,10 @@ export async function transferOwnership(
   email: string,
 ): Promise<{ owner_id: string; previous_owner_ids: string[] }> {
   const { organisationId } = actor
-  const id = await personByEmail(read, organisationId, email)
-  const what = { action: 'organisation_users.transfer', workspaceId: null, resourceId: id, resourceName: email }
+  const found = await findUserByEmail(read, organisationId, email)
+  if (found === undefined) throw notFound('person')
+  const { id } = found
+  const what = { action: 'organisation_users.transfer', workspaceId: null, resourceId: id, resourceName: found.email }
   return audited(actor, what, async (tx) => {
     await lockOrganisation(tx, organisationId)
     const { users: t } = tx.tables

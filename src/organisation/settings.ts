@@ -120,7 +120,7 @@ export async function updateOrganisationSettings(
       .returning({ id: t.id })
     tx.event.resourceName = name
     tx.event.details = difference(before, after)
-    tx.changed('organisation', organisationId)
+    if (body.security_settings !== undefined) tx.changed('organisation', organisationId)
     return after
   })
 }

@@ -49,10 +49,9 @@ export async function createPartial({ audited, read }: Deps, actor: KeyActor, bo
         .values({ ...version, createdAt: tx.now })
         .returning({ id: partialVersions.id })
       tx.changed('partial', id)
-      return slug
+      return { id, slug, version_id: versionId }
     })
-  const slug = await withNewSlug('pp', body.name, 'partials_slug', write)
-  return { id, slug, version_id: versionId }
+  return withNewSlug('pp', body.name, 'partials_slug', write)
 }
 
 /** New text makes a new version, which is not the default until `makeDefault`; name and status change at once. */

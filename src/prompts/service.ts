@@ -45,10 +45,9 @@ export async function createPrompt({ audited, read, registry }: Deps, actor: Key
         draft.partialSlugs,
       )
       tx.changed('prompt', id)
-      return slug
+      return { id, slug, version_id: versionId, object: 'prompt' as const }
     })
-  const slug = await withNewSlug('pp', body.name, 'prompts_slug', write)
-  return { id, slug, version_id: versionId, object: 'prompt' as const }
+  return withNewSlug('pp', body.name, 'prompts_slug', write)
 }
 
 /** Fields that change a prompt without making a version (file 01, PUT). */

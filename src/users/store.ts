@@ -16,7 +16,6 @@ export async function findUser(db: Reader, organisationId: string, id: string): 
   return row
 }
 
-/** Addresses are the same in upper and lower case. */
 export async function findUserByEmail(db: Reader, organisationId: string, email: string): Promise<UserRow | undefined> {
   const { users: t } = db.tables
   const [row] = await db
@@ -72,5 +71,5 @@ export async function workspaceSlugsOf(db: Reader, userIds: readonly string[]): 
 const isOf = (db: Reader, organisationId: string): SQL | undefined =>
   and(eq(db.tables.users.organisationId, organisationId), eq(db.tables.users.status, 'active'))
 
-/** Whether a column holds an address, in whatever case. */
+/** Whether a column holds an address; upper and lower case are the same. */
 export const isEmail = (column: AnyColumn, email: string): SQL => sql`lower(${column}) = ${email.toLowerCase()}`

@@ -23,15 +23,11 @@ import { getWorkspace, listPeople, listWorkspaces, type WorkspaceStatus } from '
 export const workspaceRoutes = (gatehouse: Gatehouse, requires: Requires) =>
   new Elysia({ prefix: '/admin/workspaces', normalize: false })
     .decorate(guarded)
-    .post(
-      '',
-      async (context) => presentWorkspace(await createWorkspace(gatehouse, actorOf(gatehouse, context), context.body)),
-      {
-        ...requires('workspaces.create', 'Create a workspace, with its default collection'),
-        body: CreateWorkspace,
-        response: { 200: Workspace, ...problems('invalid', 'unauthenticated', 'forbidden', 'conflict') },
-      },
-    )
+    .post('', (context) => createWorkspace(gatehouse, actorOf(gatehouse, context), context.body), {
+      ...requires('workspaces.create', 'Create a workspace, with its default collection'),
+      body: CreateWorkspace,
+      response: { 200: Workspace, ...problems('invalid', 'unauthenticated', 'forbidden', 'conflict') },
+    })
     .get(
       '',
       async ({ query, caller }) => {

@@ -1,5 +1,5 @@
 import { and, eq, isNull } from 'drizzle-orm'
-import type { CreateWorkspace, DeleteWorkspace, UpdateWorkspace } from '../../schema/api/workspaces.ts'
+import type { CreateWorkspace, DeleteWorkspace, UpdateWorkspace, Workspace } from '../../schema/api/workspaces.ts'
 import type { KeyActor } from '../auth/caller.ts'
 import type { Tx } from '../db/database.ts'
 import { isUniqueViolation } from '../db/errors.ts'
@@ -11,7 +11,7 @@ import { findPeople, putMember } from '../members/store.ts'
 import { organisationSettings } from '../organisation/settings.ts'
 import { withNewSlug } from '../slug.ts'
 import { changed } from './change.ts'
-import { contentOf, displayName } from './present.ts'
+import { contentOf, displayName, presentWorkspace } from './present.ts'
 import { dependantsOf, getWorkspace, lockWorkspace, type WorkspaceRow } from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read'>
@@ -25,7 +25,7 @@ export async function createWorkspace(
   { audited, read }: Deps,
   actor: KeyActor,
   body: CreateWorkspace,
-): Promise<WorkspaceRow> {
+): Promise<Workspace> {
   const { organisationId, accountableUserId } = actor.caller
   const users = body.users ?? []
   const general = await organisationSettings(read, organisationId)
@@ -44,7 +44,7 @@ export async function createWorkspace(
         await makeFirstKey(tx, actor.caller, row, userId)
       }
       tx.event.details = { after: { slug, ...auditedFields(row), users } }
-      return row
+      return presentWorkspace(row)
     })
   return withWorkspaceSlug(body, (slug) =>
     withNewSlug('co', 'default', 'collections_slug', (collectionSlug) => write(slug, collectionSlug)),

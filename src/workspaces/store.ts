@@ -7,13 +7,14 @@ import { type Page, paged } from '../http/paging.ts'
 
 export type WorkspaceRow = Tables['workspaces']['$inferSelect']
 export type WorkspaceStatus = 'active' | 'archived'
+type Reach = Pick<Caller, 'organisationId' | 'workspaceId'>
 
 /**
  * The workspace of an id or slug within the caller's reach. An archived one is gone (D-68).
  *
  * @throws GatehouseError `not_found`, also for what lies out of reach
  */
-export async function getWorkspace(db: Reader, caller: Caller, idOrSlug: string): Promise<WorkspaceRow> {
+export async function getWorkspace(db: Reader, caller: Reach, idOrSlug: string): Promise<WorkspaceRow> {
   const { workspaces: t } = db.tables
   const [row] = await db
     .select()
@@ -24,7 +25,7 @@ export async function getWorkspace(db: Reader, caller: Caller, idOrSlug: string)
   return row
 }
 
-const withinReach = (t: Tables['workspaces'], { organisationId, workspaceId }: Caller): SQL | undefined =>
+const withinReach = (t: Tables['workspaces'], { organisationId, workspaceId }: Reach): SQL | undefined =>
   and(eq(t.organisationId, organisationId), workspaceId === null ? undefined : eq(t.id, workspaceId))
 
 /** The row as it is now; until the end of the change nobody else changes it. Throws `not_found` once it is archived. */

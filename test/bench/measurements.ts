@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createLoadedInstallation, type Installation } from './installation.ts'
 import { type Load, load } from './load.ts'
-import { compile, type Running, start } from './processes.ts'
+import { type Command, compile, type Running, withServer } from './processes.ts'
 import { startSaving } from './saving.ts'
 
 /** One line of the answer: what was promised and what was seen. */
@@ -59,17 +59,19 @@ async function floor(bench: Bench): Promise<Figure[]> {
 /** Renders while another client saves versions of the very prompts that are rendered. */
 async function saving(bench: Bench): Promise<Figure[]> {
   const small = await installation(bench, SMALL)
-  const server = await start(serve(bench, small), small)
-  await load(server, small, { seconds: WARM_UP_SECONDS })
-  const pairs = await rounds(bench, async () => {
-    const quiet = await measured(bench, 'quiet', server, small)
-    const saver = startSaving(server.url, small, SAVES_PER_SECOND)
-    const busy = await measured(bench, `while ${SAVES_PER_SECOND} versions a second are saved`, server, small)
-    const saved = await saver.stop()
-    bench.tell(`saved ${saved.perSecond.toFixed(0)}/s, p99 ${saved.p99Ms.toFixed(1)} ms`)
-    return { quiet, busy, saved }
+  const pairs = await withServer(serve(bench, small), small, async (server) => {
+    const busily = async (work: () => Promise<Load>) => {
+      const saver = startSaving(server.url, small, SAVES_PER_SECOND)
+      return { busy: await work(), saved: await saver.stop() }
+    }
+    await busily(() => load(server, small, { seconds: WARM_UP_SECONDS }))
+    return rounds(bench, async () => {
+      const quiet = await measured(bench, 'quiet', server, small)
+      const { busy, saved } = await busily(() => measured(bench, 'while versions are saved', server, small))
+      bench.tell(`saved ${saved.perSecond.toFixed(0)}/s, p99 ${saved.p99Ms.toFixed(1)} ms`)
+      return { quiet, busy, saved }
+    })
   })
-  await server.stop()
   const tail = median(pairs.map((pair) => pair.busy.p99Ms / pair.quiet.p99Ms))
   const saves = median(pairs.map((pair) => pair.saved.perSecond))
   return [
@@ -104,14 +106,14 @@ async function startup(bench: Bench): Promise<Figure[]> {
 /** Resident memory over a million renders. */
 async function memory(bench: Bench): Promise<Figure[]> {
   const small = await installation(bench, SMALL)
-  const server = await start(serve(bench, small), small)
   const seen: number[] = []
-  for (let renders = 0; renders < 1_000_000; ) {
-    renders += (await load(server, small, { seconds: 3 })).requests
-    seen.push(server.residentMb())
-    bench.tell(`${renders} renders: ${seen.at(-1)!.toFixed(0)} MB`)
-  }
-  await server.stop()
+  await withServer(serve(bench, small), small, async (server) => {
+    for (let renders = 0; renders < 1_000_000; ) {
+      renders += (await load(server, small, { seconds: 3 })).requests
+      seen.push(server.residentMb())
+      bench.tell(`${renders} renders: ${seen.at(-1)!.toFixed(0)} MB`)
+    }
+  })
   const half = Math.floor(seen.length / 2)
   const growth = Math.max(...seen.slice(half)) - Math.max(...seen.slice(0, half))
   return [
@@ -139,16 +141,12 @@ const serve =
   ({ dir }: Bench, { configPath }: Installation) =>
   (): string[] => [join(dir, 'gatehouse'), 'serve', '--config', configPath]
 
-/** Starts a server, warms it up, measures it and stops it. */
-async function run(bench: Bench, name: string, on: Installation, command: (port: number) => string[]): Promise<Load> {
-  const server = await start(command, on)
-  try {
+/** A fresh server, warmed up and measured. */
+const run = (bench: Bench, name: string, on: Installation, command: Command): Promise<Load> =>
+  withServer(command, on, async (server) => {
     await load(server, on, { seconds: WARM_UP_SECONDS })
-    return await measured(bench, name, server, on)
-  } finally {
-    await server.stop()
-  }
-}
+    return measured(bench, name, server, on)
+  })
 
 async function measured({ seconds, tell }: Bench, name: string, server: Running, on: Installation): Promise<Load> {
   const seen = await load(server, on, { seconds })
@@ -160,11 +158,7 @@ async function measured({ seconds, tell }: Bench, name: string, server: Running,
 
 async function starts(bench: Bench, on: Installation): Promise<number[]> {
   const times: number[] = []
-  for (let i = 0; i < 5; i++) {
-    const server = await start(serve(bench, on), on)
-    times.push(server.startMs)
-    await server.stop()
-  }
+  for (let i = 0; i < 5; i++) times.push(await withServer(serve(bench, on), on, async ({ startMs }) => startMs))
   bench.tell(`starts: ${times.map((ms) => ms.toFixed(0)).join(', ')} ms`)
   return times
 }

@@ -31,11 +31,28 @@ export interface Running {
   residentMb(): number
   /** processor time used so far, user and system */
   cpuSeconds(): number
+  /** asks it to end and waits */
   stop(): Promise<void>
 }
 
-/** Starts a server and waits until it renders. */
-export async function start(command: (port: number) => string[], { keys, prompts }: Installation): Promise<Running> {
+/** Starts a server, does something with it once it renders, and stops it whatever happens. */
+export async function withServer<T>(
+  command: Command,
+  installation: Installation,
+  work: (server: Running) => Promise<T>,
+): Promise<T> {
+  const server = await start(command, installation)
+  try {
+    return await work(server)
+  } finally {
+    await server.stop()
+  }
+}
+
+/** The command line of a server; those that take their port from the environment ignore it. */
+export type Command = (port: number) => string[]
+
+async function start(command: Command, installation: Installation): Promise<Running> {
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   const startedAt = performance.now()
@@ -43,21 +60,27 @@ export async function start(command: (port: number) => string[], { keys, prompts
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { GATEHOUSE_SERVER_PORT: `${port}` },
   })
-  while (!(await renders(url, prompts[0]!, keys[0]!))) {
-    if (child.exitCode !== null) throw new Error(`${command(port)[0]} ended with exit code ${child.exitCode}`)
-    await Bun.sleep(1)
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    await child.exited
+  }
+  try {
+    while (!(await renders(url, installation))) {
+      if (child.exitCode !== null) throw new Error(`${command(port)[0]} ended with exit code ${child.exitCode}`)
+      await Bun.sleep(1)
+    }
+  } catch (error) {
+    await stop()
+    throw error
   }
   const startMs = performance.now() - startedAt
+  const status = (): string => readFileSync(`/proc/${child.pid}/status`, 'utf8')
   return {
     url,
     startMs,
-    residentMb: () =>
-      Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) * 1.024e-3,
+    residentMb: () => Number(/VmRSS:\s+(\d+) kB/.exec(status())?.[1]) * 1.024e-3,
     cpuSeconds: () => cpuSecondsOf(child.pid),
-    async stop() {
-      child.kill('SIGTERM')
-      await child.exited
-    },
+    stop,
   }
 }
 
@@ -68,9 +91,9 @@ function freePort(): number {
   return port ?? 0
 }
 
-async function renders(url: string, prompt: string, key: string): Promise<boolean> {
-  const headers = { 'content-type': 'application/json', 'x-service-api-key': key }
-  const response = await fetch(`${url}/v1/prompts/${prompt}/render`, {
+async function renders(url: string, { keys, prompts }: Installation): Promise<boolean> {
+  const headers = { 'content-type': 'application/json', 'x-service-api-key': keys[0]! }
+  const response = await fetch(`${url}/v1/prompts/${prompts[0]}/render`, {
     method: 'POST',
     headers,
     body: RENDER_BODY,

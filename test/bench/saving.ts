@@ -27,7 +27,11 @@ export function startSaving(url: string, { adminKey, prompts }: Installation, pe
     while (dueMs(count) <= performance.now() - startedAt) {
       const saving = save(count++)
       pending.add(saving)
-      saving.then(() => pending.delete(saving))
+      // One that failed stays, for `stop` to tell.
+      saving.then(
+        () => pending.delete(saving),
+        () => {},
+      )
     }
   }, 2)
 

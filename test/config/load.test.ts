@@ -192,6 +192,24 @@ describe('keys never cross a network in clear (IN-8)', () => {
 
 describe('settings that cannot work are refused', () => {
   test.each([
+    [
+      'a public address with a path',
+      '[server]\npublic_url = "https://example.com/gate"',
+      'server.public_url: must be an origin',
+    ],
+    ['a mail server without a sender', '[smtp]\nurl = "smtps://mail.example.com"', 'smtp.from: is required'],
+    [
+      'a password in the address of the mail server',
+      '[smtp]\nfrom = "a@example.com"\nurl = "smtps://me:hunter2@mail.example.com"',
+      'smtp.url: must not hold the password',
+    ],
+    [
+      'a mail password for nobody',
+      '[smtp]\nfrom = "a@example.com"\nurl = "smtps://mail.example.com"\npassword = "env:MAIL"',
+      'smtp.url: must name the user',
+    ],
+    ['a mail password in clear', '[smtp]\npassword = "hunter2"', 'smtp.password: must be a reference'],
+    ['a sender with a name', '[smtp]\nfrom = "Us <us@example.com>"', 'smtp.from: must be an e-mail address'],
     ['a certificate without its key', '[server]\ntls_cert_file = "/c.pem"', 'server.tls_key_file'],
     ['a key without its certificate', '[server]\ntls_key_file = "/c.pem"', 'server.tls_cert_file'],
     ['a relative path', '[data]\ndir = "data"', 'data.dir: must be an absolute path'],
