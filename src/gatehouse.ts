@@ -8,7 +8,7 @@ import { hasOldAnswers, pruneAnswers } from './auth/idempotency.ts'
 import { createKeys, type Keys } from './auth/keys.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
-import { type Keyring, openKeyring } from './crypto/keyring.ts'
+import { type Keyring, type KnownKeys, openKeyring } from './crypto/keyring.ts'
 import { type MasterKeys, readMasterKeys } from './crypto/master-key.ts'
 import type { Change, Database, Reader } from './db/database.ts'
 import { type DatabaseOptions, openDatabase } from './db/open.ts'
@@ -42,6 +42,8 @@ export interface Gatehouse {
   initialised(): boolean
   /** opens the keyring and fills the caches; at start, and right after bootstrap */
   initialise(): Promise<void>
+  /** opens what is new in the keyring; part of `initialise`, and after a rotation */
+  loadKeyring(): Promise<void>
   /** @throws StartError when the source cannot be read */
   masterKeys(): MasterKeys
   /** @throws GatehouseError before bootstrap */
@@ -81,6 +83,7 @@ export async function openGatehouse(
   const registry = createRegistry(read, config.cache.compiled_templates)
   const maxStalenessMs = config.cache.max_staleness_seconds * 1000
   let draining = false
+  const knownKeys: KnownKeys = new Map()
   let keyring: Keyring | undefined
   let digest: ((clear: string) => string) | undefined
   const audit = openAudit(database, config.data.dir, log)
@@ -106,12 +109,17 @@ export async function openGatehouse(
     mailer,
     initialised: () => keyring !== undefined,
     async initialise() {
+      await gatehouse.loadKeyring()
+      if (keyring !== undefined) await Promise.all([keys.load(), registry.load()])
+    },
+    async loadKeyring() {
       const rows = await read.select().from(read.tables.keyring)
       if (rows.length === 0) return
-      keyring = openKeyring(rows, gatehouse.masterKeys())
+      // A running server may be unable to read the source (decision 50).
+      const isKnown = rows.every(({ id }) => knownKeys.has(id))
+      keyring = openKeyring(rows, isKnown ? [] : gatehouse.masterKeys(), knownKeys)
       digest = createDigest(keyring.apiKeyPepper.reveal())
       await audit.useKeys(auditKeys(keyring))
-      await Promise.all([keys.load(), registry.load()])
     },
     masterKeys: () => readMasterKeys(config.master_key.source, loaded.environment.reveal()),
     keyring() {
@@ -162,12 +170,14 @@ const notInitialised = (): GatehouseError =>
   )
 
 /** Brings the caches up to a commit, of this node or another; the writer is answered only after it. */
-async function applyChanges({ keys, registry, initialise }: Gatehouse, changes: Change[]): Promise<void> {
+async function applyChanges({ keys, registry, initialise, loadKeyring }: Gatehouse, changes: Change[]): Promise<void> {
   for (const { kind, id } of changes) {
     if (kind === '*') await initialise()
+    else if (kind === 'keyring') await loadKeyring()
     else if (kind === 'api_key') await keys.reload(id)
     else if (kind === 'organisation') await keys.load()
-    else if (kind === 'workspace') await keys.reloadWhere({ workspaceId: id })
+    else if (kind === 'workspace')
+      await Promise.all([keys.reloadWhere({ workspaceId: id }), registry.reloadWorkspace(id)])
     else if (kind === 'user') await keys.reloadWhere({ userId: id })
     else if (kind === 'prompt') await registry.reloadPrompt(id)
     else if (kind === 'partial') await registry.reloadPartial(id)

@@ -313,6 +313,20 @@ describe.each(DIALECTS)('workspaces: %s', (dialect) => {
     },
   ])
 
+  test('what an archived workspace holds is out of reach of admin keys too', async () => {
+    const { call, gatehouse, made } = world()
+    const { workspaceId } = await addWorkspace(gatehouse, made.organisation_id)
+    const prompt = { name: 'kept', string: 'hello', parameters: {}, model: 'm', workspace_id: workspaceId }
+    const { id } = (await call('POST', '/v1/prompts', prompt)).body
+    const statuses = async () => [
+      (await call('GET', `/v1/prompts/${id}`)).status,
+      (await call('POST', `/v1/prompts/${id}/render`, { variables: {} })).status,
+    ]
+    expect(await statuses()).toEqual([200, 200])
+    await call('DELETE', `/v1/admin/workspaces/${workspaceId}`, { force_delete: true })
+    expect(await statuses()).toEqual([404, 404])
+  })
+
   test('a key of an archived workspace is refused from the next request on', async () => {
     const { call, gatehouse, made } = world()
     const tenant = { ...defaultTenant(made), ...(await addWorkspace(gatehouse, made.organisation_id)) }

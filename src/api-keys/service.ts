@@ -98,8 +98,7 @@ export interface KeyToInsert extends KeyOptions {
 }
 
 /**
- * Writes a new key inside a change. The settings of the organisation bound
- * life, number and rotation of user keys.
+ * Writes a new key inside a change. The settings of the organisation bound life, number and rotation of user keys.
  *
  * @returns the clear key, and the key's expiry in UTC milliseconds
  * @throws GatehouseError `invalid`, naming the field

@@ -1,12 +1,12 @@
-import { asc, gt } from 'drizzle-orm'
+import { asc } from 'drizzle-orm'
 import type { Tables } from '../../schema/db/tables.ts'
-import type { Reader } from '../db/database.ts'
+import type { Snapshot } from '../db/snapshot.ts'
 import { type Head, headMessage, rowHash, voucherMessage } from './chain.ts'
 import { findHead } from './head.ts'
 import { isSignedBy, signingKeyId } from './keys.ts'
 import { type AuditRow, columnsOf } from './row.ts'
+import { rowsOf, type StoredRow } from './rows.ts'
 
-export type StoredRow = Tables['auditEvents']['$inferSelect']
 export type StoredKey = Tables['auditKeys']['$inferSelect']
 
 export interface Verified {
@@ -19,20 +19,14 @@ export interface Verified {
   fault: { seq: number; problem: string } | undefined
 }
 
-export const BATCH = 2000
-
 /**
  * Checks the whole trail: every hash, every number, every column beside a text, the keys and the signature of the head.
  *
- * @param read      one state of the database (`withSnapshot`)
+ * @param snapshot  one state of the database
  * @param publicKey base64; when given, the trail has to begin with this one
- * @param rowsAfter faster than `read` where the driver can be asked itself
  */
-export async function verifyTrail(
-  read: Reader,
-  publicKey?: string,
-  rowsAfter: RowsAfter = rowsAfterIn(read),
-): Promise<Verified> {
+export async function verifyTrail(snapshot: Snapshot, publicKey?: string): Promise<Verified> {
+  const { read } = snapshot
   const head = await findHead(read)
   const keys = await read.select().from(read.tables.auditKeys).orderBy(asc(read.tables.auditKeys.seq))
   const first = keys[0]?.publicKey
@@ -44,7 +38,7 @@ export async function verifyTrail(
     publicKey: first,
     fault: problem === undefined ? undefined : { seq, problem },
   })
-  for await (const batch of batches(rowsAfter)) {
+  for await (const batch of rowsOf(snapshot)) {
     if (checks === undefined) return verified('there are rows, but the head of the trail is missing', batch[0]?.seq)
     for (const row of batch) {
       const problem = checks.take(row)
@@ -58,24 +52,6 @@ export async function verifyTrail(
   if (publicKey !== undefined && first !== publicKey)
     return verified('the trail does not begin with the public key given')
   return verified(keyProblem(head.chainId, keys) ?? headProblem(head, keys))
-}
-
-/** The rows beyond a number, at most `BATCH` of them, in their order. */
-export type RowsAfter = (seq: number) => Promise<StoredRow[]>
-
-function rowsAfterIn(read: Reader): RowsAfter {
-  const { auditEvents: t } = read.tables
-  return async (seq) => read.select().from(t).where(gt(t.seq, seq)).orderBy(asc(t.seq)).limit(BATCH)
-}
-
-export async function* batches(rowsAfter: RowsAfter, from = 0): AsyncGenerator<StoredRow[]> {
-  for (let seen = from - 1; ; ) {
-    const batch = await rowsAfter(seen)
-    const last = batch.at(-1)
-    if (last === undefined) return
-    yield batch
-    seen = last.seq
-  }
 }
 
 /** Takes rows in their order and says what is wrong with one, if something is. */

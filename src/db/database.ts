@@ -10,7 +10,16 @@ export type Reader = Pick<Drizzle, 'select' | 'selectDistinct'> & { tables: Tabl
  * What the caches must look at again after a commit, on every node. `*` (with an empty id): everything, as after changes
  * that this node missed and that are no longer kept.
  */
-export type ChangeKind = 'api_key' | 'label' | 'organisation' | 'partial' | 'prompt' | 'workspace' | 'user' | '*'
+export type ChangeKind =
+  | 'api_key'
+  | 'keyring'
+  | 'label'
+  | 'organisation'
+  | 'partial'
+  | 'prompt'
+  | 'workspace'
+  | 'user'
+  | '*'
 export interface Change {
   kind: ChangeKind
   id: string

@@ -1,3 +1,4 @@
+import type { Database as Connection } from 'bun:sqlite'
 import { SQL } from 'bun'
 import { drizzle } from 'drizzle-orm/bun-sqlite'
 import { sqliteTables as tables } from '../../schema/db/tables.ts'
@@ -7,23 +8,29 @@ import { asReader, startErrorOf as postgresStartError } from './postgres.ts'
 import { postgresOptions } from './postgres-url.ts'
 import { connect, ensureFile, startErrorOf } from './sqlite-file.ts'
 
+export interface Snapshot {
+  read: Reader
+  /** SQLite's own, for what goes through millions of rows */
+  connection?: Connection
+}
+
 /**
  * Runs `work` on the database as it is at this moment, beside a running server or without one: it takes no lock, makes
  * and migrates nothing, and never sees half a change.
  *
  * @throws StartError when there is no database, or it cannot be read
  */
-export async function withSnapshot<T>(options: DatabaseOptions, work: (read: Reader) => Promise<T>): Promise<T> {
+export async function withSnapshot<T>(options: DatabaseOptions, work: (snapshot: Snapshot) => Promise<T>): Promise<T> {
   return options.dialect === 'sqlite' ? onSqlite(options.dataDir, work) : onPostgres(options, work)
 }
 
-async function onSqlite<T>(dataDir: string, work: (read: Reader) => Promise<T>): Promise<T> {
+async function onSqlite<T>(dataDir: string, work: (snapshot: Snapshot) => Promise<T>): Promise<T> {
   const path = `${dataDir}/gatehouse.db`
   ensureFile(dataDir, path, false)
   const connection = open(path)
   try {
     connection.run('BEGIN')
-    return await work(Object.assign(drizzle({ client: connection }), { tables }))
+    return await work({ read: Object.assign(drizzle({ client: connection }), { tables }), connection })
   } finally {
     connection.close()
   }
@@ -39,11 +46,13 @@ function open(path: string) {
 
 async function onPostgres<T>(
   { url, password }: Extract<DatabaseOptions, { dialect: 'postgres' }>,
-  work: (read: Reader) => Promise<T>,
+  work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
   const client = new SQL({ ...postgresOptions(url, password), max: 1 })
   try {
-    return await client.begin('isolation level repeatable read read only', (transaction) => work(asReader(transaction)))
+    return await client.begin('isolation level repeatable read read only', (transaction) =>
+      work({ read: asReader(transaction) }),
+    )
   } catch (error) {
     throw postgresStartError(error) ?? error
   } finally {

@@ -24,6 +24,7 @@ export interface Registry {
   reloadPrompt(id: string): Promise<void>
   reloadPartial(id: string): Promise<void>
   reloadLabel(id: string): Promise<void>
+  reloadWorkspace(id: string): Promise<void>
 }
 
 export interface LivePrompt {
@@ -90,13 +91,15 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
   const labelNames = new Map<string, string>()
   /** versions that hold a compiled form, oldest first */
   const ready = new Set<LiveVersion>()
+  /** ids; what they hold is kept, but out of everybody's reach */
+  const archived = new Set<string>()
   const t = read.tables
   const select = liveRows(read)
 
   function find(reference: string): Found | undefined {
     const at = reference.indexOf('@')
     const prompt = prompts.get(at === -1 ? reference : reference.slice(0, at))
-    if (prompt === undefined) return undefined
+    if (prompt === undefined || archived.has(prompt.workspaceId)) return undefined
     if (at === -1) return located(prompt, prompt.defaultVersion, null)
     const selector = reference.slice(at + 1)
     if (selector === 'default') return located(prompt, prompt.defaultVersion, null)
@@ -213,21 +216,24 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     findPartial,
     counts: () => ({ prompts: prompts.size / 2, partials: partials.size / 2, compiled: ready.size }),
     async load() {
-      const [promptRows, versionRows, promptLabels, partialRows, partialVersions, labelRows] = await Promise.all([
-        select.prompts(),
-        select.shownVersions(),
-        select.promptLabels(),
-        read.select().from(t.partials),
-        read.select().from(t.partialVersions),
-        read.select().from(t.labels),
-      ])
-      for (const map of [prompts, partials, labels, labelNames, ready]) map.clear()
+      const [promptRows, versionRows, promptLabels, partialRows, partialVersions, labelRows, workspaceRows] =
+        await Promise.all([
+          select.prompts(),
+          select.shownVersions(),
+          select.promptLabels(),
+          read.select().from(t.partials),
+          read.select().from(t.partialVersions),
+          read.select().from(t.labels),
+          read.select({ id: t.workspaces.id }).from(t.workspaces).where(eq(t.workspaces.status, 'archived')),
+        ])
+      for (const map of [prompts, partials, labels, labelNames, ready, archived]) map.clear()
       for (const row of promptRows) putPrompt(row)
       for (const row of versionRows) prompts.get(row.promptId)?.versions.push(toLiveVersion(row))
       for (const row of promptLabels) addLabel(row)
       const texts = Map.groupBy(partialVersions, (row) => row.partialId)
       for (const row of partialRows) putPartial(row, (texts.get(row.id) ?? []).map(toPartialVersion))
       for (const row of labelRows) putLabel(row)
+      for (const { id } of workspaceRows) archived.add(id)
     },
     async reloadPrompt(id) {
       const [[row], versionRows, promptLabels] = await Promise.all([
@@ -262,6 +268,11 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
       labels.delete(labelNames.get(id) ?? '')
       labelNames.delete(id)
       if (row !== undefined) putLabel(row)
+    },
+    async reloadWorkspace(id) {
+      const [row] = await read.select({ status: t.workspaces.status }).from(t.workspaces).where(eq(t.workspaces.id, id))
+      if (row?.status === 'archived') archived.add(id)
+      else archived.delete(id)
     },
   }
 }

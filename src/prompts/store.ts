@@ -23,11 +23,13 @@ export async function findPrompt(db: Reader, caller: Caller, idOrSlug: string): 
   return row?.prompt
 }
 
-/** Narrows a query that joins workspaces to what a key may see: its workspace, or its organisation. */
+/** Narrows a query that joins workspaces to what a key may see: its workspace, or the active ones of its organisation. */
 export function withinReach(workspaces: Tables['workspaces'], caller: Caller): SQL | undefined {
-  return caller.workspaceId === null
-    ? eq(workspaces.organisationId, caller.organisationId)
-    : eq(workspaces.id, caller.workspaceId)
+  const isOwn =
+    caller.workspaceId === null
+      ? eq(workspaces.organisationId, caller.organisationId)
+      : eq(workspaces.id, caller.workspaceId)
+  return and(isOwn, eq(workspaces.status, 'active'))
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

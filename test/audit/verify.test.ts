@@ -31,7 +31,7 @@ describe.each(DIALECTS)('the trail: %s', (dialect) => {
     await db
       .transaction({ action: 'tamper' }, async (tx) => {
         await tamper(tx)
-        verified = await verifyTrail(tx)
+        verified = await verifyTrail({ read: tx })
         throw undo
       })
       .catch((error: unknown) => {
@@ -41,7 +41,7 @@ describe.each(DIALECTS)('the trail: %s', (dialect) => {
   }
 
   test('as it was written it holds, and says how many rows it has', async () => {
-    expect(await verifyTrail(db.read, TEST_AUDIT_KEYS.publicKey)).toMatchObject({ rows: ROWS, fault: undefined })
+    expect(await verifyTrail({ read: db.read }, TEST_AUDIT_KEYS.publicKey)).toMatchObject({ rows: ROWS, fault: undefined })
   })
 
   const events = () => db.read.tables.auditEvents
@@ -167,7 +167,7 @@ describe.each(DIALECTS)('the trail: %s', (dialect) => {
       (tx: Tx) => tx.update(auditKeys).set({ publicKey: other }).returning(),
     ])
       expect(await afterTampering(tamper)).toBeDefined()
-    expect((await verifyTrail(db.read, other)).fault).toBeDefined()
+    expect((await verifyTrail({ read: db.read }, other)).fault).toBeDefined()
   })
 })
 

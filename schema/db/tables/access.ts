@@ -2,7 +2,17 @@ import { sql } from 'drizzle-orm'
 import type { Columns } from '../columns.ts'
 
 /** Who may do what: organisations, people, workspaces and API keys. */
-export function defineAccessTables({ table, text, boolean, time, bytes, index, uniqueIndex, primaryKey, oneOf }: Columns) {
+export function defineAccessTables({
+  table,
+  text,
+  boolean,
+  time,
+  bytes,
+  index,
+  uniqueIndex,
+  primaryKey,
+  oneOf,
+}: Columns) {
   const organisations = table('organisations', {
     id: text('id').primaryKey(),
     name: text('name').notNull(),

@@ -38,6 +38,7 @@ export function defineSystemTables({ table, text, integer, boolean, time, bytes,
     {
       id: text('id').primaryKey(),
       purpose: text('purpose').notNull(),
+      /** previous: what it sealed is being sealed anew; retired: nothing was left under it (decision 42) */
       state: text('state').notNull(),
       /** id of the line in the master key source */
       sealedBy: text('sealed_by').notNull(),
@@ -46,7 +47,7 @@ export function defineSystemTables({ table, text, integer, boolean, time, bytes,
     },
     () => [
       oneOf('keyring_purpose', 'purpose', ['data', 'api_key_pepper', 'audit_signing', 'fingerprint', 'cursor']),
-      oneOf('keyring_state', 'state', ['current', 'previous']),
+      oneOf('keyring_state', 'state', ['current', 'previous', 'retired']),
     ],
   )
 

@@ -26,7 +26,7 @@ CREATE TABLE "keyring" (
 	"sealed" "bytea" NOT NULL,
 	"created_at" bigint NOT NULL,
 	CONSTRAINT "keyring_purpose" CHECK (purpose IN ('data', 'api_key_pepper', 'audit_signing', 'fingerprint', 'cursor')),
-	CONSTRAINT "keyring_state" CHECK (state IN ('current', 'previous'))
+	CONSTRAINT "keyring_state" CHECK (state IN ('current', 'previous', 'retired'))
 );
 CREATE TABLE "audit_events" (
 	"seq" bigint PRIMARY KEY NOT NULL,

@@ -26,7 +26,7 @@ CREATE TABLE `keyring` (
 	`sealed` blob NOT NULL,
 	`created_at` integer NOT NULL,
 	CONSTRAINT "keyring_purpose" CHECK(purpose IN ('data', 'api_key_pepper', 'audit_signing', 'fingerprint', 'cursor')),
-	CONSTRAINT "keyring_state" CHECK(state IN ('current', 'previous'))
+	CONSTRAINT "keyring_state" CHECK(state IN ('current', 'previous', 'retired'))
 ) STRICT;
 CREATE TABLE `audit_events` (
 	`seq` integer PRIMARY KEY NOT NULL,
