@@ -13,7 +13,7 @@ interface Counts {
 }
 
 async function runSuite(files: string[]): Promise<Counts> {
-  const runner = Bun.spawn([process.execPath, 'test', '--parallel=2', ...files], {
+  const runner = Bun.spawn([process.execPath, 'test', '--parallel=2', '--timeout=30000', ...files], {
     cwd: ROOT,
     env: { ...process.env, GATEHOUSE_TEST_POSTGRES_URL: process.env['GATEHOUSE_TEST_POSTGRES_URL'] ?? startPostgres() },
     stdio: ['ignore', 'inherit', 'pipe'],

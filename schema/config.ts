@@ -26,6 +26,10 @@ export const Config = Type.Object(
         default: false,
         description: 'a reverse proxy in front ends TLS; allows a non-loopback host without TLS',
       }),
+      trusted_proxies: list(
+        'proxies whose X-Forwarded-For names the client: addresses or CIDR blocks; empty never reads it',
+        [],
+      ),
       hosts: list('values of the Host header that are answered; empty answers all', []),
       key_headers: list('request headers that may carry the API key', ['x-service-api-key', 'x-portkey-api-key'], 1),
       request_id_headers: list(
@@ -155,6 +159,14 @@ export const Config = Type.Object(
         pattern: '^([^\\s@<>,;]+@[^\\s@<>,;]+)?$',
         expects: 'an e-mail address',
         description: 'sender of the mails; required with smtp.url',
+      }),
+    }),
+    audit: section({
+      retention_min_days: Type.Integer({
+        default: 365,
+        minimum: 1,
+        maximum: 36_500,
+        description: 'rows of the audit trail younger than this cannot be pruned',
       }),
     }),
     system: section({

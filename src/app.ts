@@ -48,7 +48,9 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
     .use(userRoutes(gatehouse, requires))
     .use(inviteRoutes(gatehouse, requires))
 
-  const app = new Elysia({ normalize: false })
+  // Elysia looks for the path behind a fixed number of characters: it must be few enough for a host of one letter.
+  const isTls = gatehouse.config.server.tls_cert_file !== ''
+  const app = new Elysia({ normalize: false, handler: { standardHostname: isTls } })
     .onError(({ error, ...context }) => answers.failure(context as unknown as AnswerContext, error))
     .use(healthRoutes(gatehouse))
     .use(docsRoutes(gatehouse))

@@ -27,7 +27,7 @@ export class GatehouseError extends Error {
   readonly code: ProblemCode
   readonly complaints: Complaint[]
   readonly retryAfterSeconds: number | undefined
-  readonly headers: Record<string, string> | undefined
+  readonly headers: Record<string, string>
   readonly allow: string[] | undefined
 
   constructor(code: ProblemCode, message: string, details: Details = {}) {
@@ -35,7 +35,7 @@ export class GatehouseError extends Error {
     this.code = code
     this.complaints = details.complaints ?? []
     this.retryAfterSeconds = details.retryAfterSeconds
-    this.headers = details.headers
+    this.headers = { ...details.headers }
     this.allow = details.allow
   }
 }

@@ -13,6 +13,7 @@ import { type MasterKeys, readMasterKeys } from './crypto/master-key.ts'
 import type { Change, Database, Reader } from './db/database.ts'
 import { type DatabaseOptions, openDatabase } from './db/open.ts'
 import { GatehouseError } from './errors.ts'
+import { createClientIp } from './http/client-ip.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
 import { describeError, type Log } from './log.ts'
 import { createMailer, type Mailer } from './mail/mailer.ts'
@@ -53,6 +54,8 @@ export interface Gatehouse {
   /** @throws GatehouseError `not_initialised` before bootstrap, `stale` when changes of other nodes could not be read for too long */
   assertServing(): void
   /** the peer's address, set by the server; null on a unix socket */
+  peerIp(request: Request): string | null
+  /** the client's address: the peer's, or what one of `server.trusted_proxies` says (HT-10) */
   clientIp(request: Request): string | null
   /** where people reach this server, without a trailing slash: `server.public_url`, or what the server listens on */
   publicUrl(): string
@@ -88,6 +91,7 @@ export async function openGatehouse(
   let digest: ((clear: string) => string) | undefined
   const audit = openAudit(database, config.data.dir, log)
   const metrics = createMetrics()
+  const clientIpOf = createClientIp(config.server.trusted_proxies)
   const mailer = createMailer({ smtp: config.smtp, password: loaded.smtpPassword, log, metrics })
   const gatehouse: Gatehouse = {
     config,
@@ -138,7 +142,8 @@ export async function openGatehouse(
           'this node has not seen the changes of the others for too long; ask another node',
         )
     },
-    clientIp: () => null,
+    peerIp: () => null,
+    clientIp: (request) => clientIpOf(gatehouse.peerIp(request), request.headers),
     publicUrl: () => config.server.public_url || `http://${config.server.host}:${config.server.port}`,
     probe: () => database.probe(),
     drain: () => {

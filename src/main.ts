@@ -39,6 +39,11 @@ function createIo(): Io {
       if (process.listenerCount('SIGTERM') === 0) {
         for (const signal of ['SIGTERM', 'SIGINT'] as const)
           process.on(signal, () => requested[count++ === 0 ? 0 : 1].resolve())
+        // Its usual effect would be to end a server that somebody only wants to read its settings again.
+        process.on(
+          'SIGHUP',
+          () => void process.stderr.write('SIGHUP: settings are read at start; restart to change them\n'),
+        )
       }
       return requested[which === 1 ? 0 : 1].promise
     },

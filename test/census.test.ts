@@ -80,6 +80,7 @@ const GUARDED: Record<string, Row> = {
   'PUT /v1/collections/:collectionId': { needs: ['prompts.update'], body: { name: 'd' }, audits: 'collections.update' },
   'DELETE /v1/collections/:collectionId': { needs: ['prompts.delete'], audits: 'collections.delete' },
   'POST /v1/labels': { needs: ['prompts.create'], body: { name: '$unique' }, audits: 'labels.create' },
+  'GET /v1/audit-logs': { needs: ['audit_logs.list'] },
   'GET /v1/labels': { needs: ['prompts.list'] },
   'GET /v1/labels/:labelId': { needs: ['prompts.read'] },
   'PUT /v1/labels/:labelId': { needs: ['prompts.update'], body: { description: 'd' }, audits: 'labels.update' },

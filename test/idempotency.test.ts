@@ -285,13 +285,14 @@ test.each(DIALECTS)(
     const sent = { name: 'k', scopes: ['prompts.read'] }
     const first = await call('POST', '/v1/api-keys/organisation/service', sent, { headers: withKey('restart') })
     await gatehouse.close()
+    gatehouse.close = async () => {}
     const restarted = await openNode()
     const again = await restarted.call('POST', '/v1/api-keys/organisation/service', sent, {
       headers: withKey('restart'),
     })
     expect(again.text).toBe(first.text)
     await restarted.gatehouse.close()
-    await close().catch(() => {})
+    await close()
   },
 )
 

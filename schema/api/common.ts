@@ -12,10 +12,10 @@ export const Timestamp = Type.String({
 /** An id or slug in a body; looked up, so any short text is taken and an unknown one gets its own message. */
 export const IdOrSlug = Type.String({ minLength: 1, maxLength: 255, description: 'id or slug' })
 /** NFC is applied by the service; control characters are refused here. */
-export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
+export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' })
 export const Description = Type.String({
   maxLength: 1000,
-  pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
+  pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
 })
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 /** A 0/1 integer on the wire; booleans are taken too on the way in (file 00 section 5). */
@@ -32,7 +32,7 @@ export const Strict = <T extends TProperties>(properties: T, options: { title?: 
 export const ListOf = <T extends TSchema>(item: T) =>
   Strict({ object: Type.Literal('list'), total: Type.Integer({ minimum: 0 }), data: Type.Array(item) })
 
-const Digits = Type.String({ pattern: '^\\d{1,9}$', description: 'a whole number' })
+const Digits = Type.String({ pattern: '^\\d{1,15}$', description: 'a whole number' })
 /** Paging of every list: 0-based page; both spellings are taken (file 00 section 6). Without them all rows are returned. */
 export const Paging = {
   current_page: Type.Optional(Digits),

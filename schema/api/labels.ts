@@ -8,7 +8,7 @@ import { Description, IdOrSlug, ListOf, Nullable, Paging, Strict, Timestamp, Uui
 const LabelName = Type.String({
   minLength: 1,
   maxLength: 255,
-  pattern: '^(?!latest$)(?!default$)(?!\\d+$)[A-Za-z0-9_-]*(?:[^\\s@\\u0000-\\u001f\\u007f])?[A-Za-z0-9_-]*$',
+  pattern: '^(?!latest$)(?!default$)(?!\\d+$)[A-Za-z0-9_-]*(?:[^\\s@\\u0000-\\u001f\\u007f-\\u009f])?[A-Za-z0-9_-]*$',
   description: 'letters, digits, _ and -, at most one other character; not latest, default or a number',
 })
 const Color = Type.String({ maxLength: 32, description: '#rrggbb' })

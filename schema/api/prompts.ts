@@ -35,7 +35,7 @@ const versionFields = {
   version_description: Nullable(Description),
   template_metadata: Nullable(FreeObject),
   prompt_metadata: Nullable(FreeObject),
-  is_raw_template: ZeroOneInput,
+  is_raw_template: Nullable(ZeroOneInput),
 }
 
 export const CreatePrompt = Strict(
@@ -63,7 +63,6 @@ export const UpdatePrompt = Strict(
     ...Type.Partial(Type.Object(versionFields)).properties,
     string: Type.Optional(Nullable(Template)),
     parameters: Type.Optional(Nullable(versionFields.parameters)),
-    is_raw_template: Type.Optional(Nullable(ZeroOneInput)),
   },
   { title: 'UpdatePrompt' },
 )
@@ -169,12 +168,12 @@ export const ListPromptsQuery = Strict({
   collection_id: Type.Optional(IdOrSlug),
   workspace_id: Type.Optional(IdOrSlug),
   search: Type.Optional(Type.String({ maxLength: 255, description: 'part of the name, upper or lower case' })),
-  type: Type.Optional(Type.String({ maxLength: 32 })),
+  type: Type.Optional(Type.Literal('shared', { description: 'prompts shared from elsewhere: none here' })),
   show_prompt_share: Type.Optional(Type.String({ maxLength: 32 })),
   ...Paging,
 })
 export const VersionQuery = Strict({
   version: Type.Optional(
-    Type.String({ pattern: '^(?:\\d{1,9}|latest|default)$', description: 'a number, latest or default' }),
+    Type.String({ pattern: '^(?:\\d{1,15}|latest|default)$', description: 'a number, latest or default' }),
   ),
 })

@@ -1,6 +1,6 @@
 import { GRANTABLE, normalisePermission, PERMISSIONS, type Permission } from '../../schema/api/permissions.ts'
 import type { KeyType } from '../auth/caller.ts'
-import { invalid } from '../errors.ts'
+import { invalid, invalidField } from '../errors.ts'
 import { nearest } from '../http/complaints.ts'
 
 /** The key types of the API; system keys are made and ended at the command line alone (decision 16). */
@@ -20,6 +20,9 @@ export const familyOf = (type: ApiKeyType) => FAMILIES[type]
 /** The resource that audit rows name. */
 export const resourceOf = (type: KeyType): string => (type === 'system' ? 'system_api_keys' : FAMILIES[type])
 
+/** Names from before 2024 that clients still send along (file 00 section 3): they mean nothing any more. */
+const FORMER = /^(?:organisations|generations)\./
+
 /**
  * Known scopes that the key type may hold, in the caller's order, once each.
  *
@@ -27,7 +30,9 @@ export const resourceOf = (type: KeyType): string => (type === 'system' ? 'syste
  * @throws GatehouseError `invalid` with all complaints
  */
 export function readScopes(type: ApiKeyType, written: readonly string[], field = 'scopes'): Permission[] {
-  const scopes = [...new Set(written.map(normalisePermission))] as Permission[]
+  const known = written.map(normalisePermission).filter((scope) => !FORMER.test(scope))
+  if (written.length > 0 && known.length === 0) throw invalidField(field, 'holds no scope that is still in use')
+  const scopes = [...new Set(known)] as Permission[]
   const grantable: ReadonlySet<Permission> = GRANTABLE[type]
   const complaints = scopes.flatMap((scope, i) => {
     if (grantable.has(scope)) return []

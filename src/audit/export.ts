@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, gte, lt, max, min } from 'drizzle-orm'
 import type { Actor } from '../auth/caller.ts'
 import type { Snapshot } from '../db/snapshot.ts'
-import type { Gatehouse } from '../gatehouse.ts'
 import { conflict } from '../errors.ts'
+import type { Gatehouse } from '../gatehouse.ts'
 import { type ExportRange, exportMessage, type Head } from './chain.ts'
 import { findHead } from './head.ts'
 import { auditKeys } from './keys.ts'
@@ -31,7 +31,7 @@ export async function writeRows(
   snapshot: Snapshot,
   format: ExportFormat,
   period: ExportPeriod,
-  write: (text: string) => unknown,
+  write: (text: string) => Promise<void>,
 ): Promise<{ range: UnsignedRange; keyIds: string[] } | undefined> {
   const { read } = snapshot
   const head = await findHead(read)
@@ -40,10 +40,15 @@ export async function writeRows(
   const { first, last, previousHash } = await edgesOf(snapshot, head, period)
   const range = { chainId: head.chainId, previousHash, lastSeq: first - 1, lastHash: previousHash, count: 0 }
   const toText = WRITERS[format]
-  if (format === 'csv') write(`${CSV_COLUMNS.join(',')}\n`)
-  const vouched = keys.map(({ id, publicKey, vouchedBy, voucher }) => ({ id, public_key: publicKey, vouched_by: vouchedBy, voucher }))
+  if (format === 'csv') await write(`${CSV_COLUMNS.join(',')}\n`)
+  const vouched = keys.map(({ id, publicKey, vouchedBy, voucher }) => ({
+    id,
+    public_key: publicKey,
+    vouched_by: vouchedBy,
+    voucher,
+  }))
   const chain = { format: FORMAT, chain_id: head.chainId, previous_hash: previousHash, keys: vouched }
-  write(toText({ kind: 'chain', text: JSON.stringify(chain) }))
+  await write(toText({ kind: 'chain', text: JSON.stringify(chain) }))
   for await (const batch of rowsOf(snapshot, first, last)) {
     await write(batch.map((row) => toText({ kind: 'row', ...row })).join(''))
     range.count += batch.length
@@ -86,7 +91,16 @@ const WRITERS: Record<ExportFormat, (record: ExportRecord) => string> = {
 
 /** What is checked, then copies of parts of the text for reading; none of these begins like a formula. */
 const CSV_OWN = ['kind', 'seq', 'hash', 'text'] as const
-const CSV_COPIED = ['timestamp', 'user_type', 'user_id', 'resource_type', 'action', 'resource_id', 'response_status_code', 'client_ip'] as const
+const CSV_COPIED = [
+  'timestamp',
+  'user_type',
+  'user_id',
+  'resource_type',
+  'action',
+  'resource_id',
+  'response_status_code',
+  'client_ip',
+] as const
 const CSV_COLUMNS = [...CSV_OWN, ...CSV_COPIED]
 
 function copied({ kind, text }: ExportRecord): unknown[] {

@@ -6,7 +6,7 @@ import type { Gatehouse } from '../gatehouse.ts'
 import { findHead } from './head.ts'
 
 /** Rows that one change removes: it must end long before its time is up. */
-const BATCH = 20_000
+const BATCH = 10_000
 const DAY_MS = 86_400_000
 
 /**

@@ -25,7 +25,11 @@ export async function rotateSigningKey(
   const keys = auditKeys({ auditSigning: successor.key, fingerprint })
   const what = { action: 'audit_logs.rotate_key', resourceId: keys.id }
   const store = async (tx: Parameters<Parameters<typeof audited>[2]>[0]): Promise<void> => {
-    const retired = await tx.update(t).set({ state: 'retired' }).where(and(eq(t.id, row.id), current)).returning({ id: t.id })
+    const retired = await tx
+      .update(t)
+      .set({ state: 'retired' })
+      .where(and(eq(t.id, row.id), current))
+      .returning({ id: t.id })
     if (retired.length === 0) throw conflict('the signing key has just been rotated')
     await tx.insert(t).values(successor.row).returning({ id: t.id })
     // Every node takes the new key before it writes the next row.

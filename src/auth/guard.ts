@@ -8,6 +8,7 @@ import { newRequestId } from '../http/request-id.ts'
 import { isRawJson } from '../json.ts'
 import type { Caller, KeyActor, RequestInfo } from './caller.ts'
 import { type Once, onceOf } from './idempotency.ts'
+import { assertNoKeyInBody, assertPlainUrl } from './misplaced.ts'
 import { createSystemPeerCheck } from './system-caller.ts'
 
 /** What the guard notes of a request, for the answer's headers, the log and the counters. */
@@ -84,6 +85,7 @@ export function createRequires(gatehouse: Gatehouse): Requires {
       transform: opaque((context: GuardedContext) => {
         if (context.call === undefined) admit(context, anyOf, mayActOnItself)
         const isRender = body === 'render_body_bytes'
+        assertNoKeyInBody(context.body, gatehouse.config.server.key_headers)
         if (context.params !== undefined) {
           assertDecoded(context.params)
           takeRepeatedParameters(context.params, context.body, isRender ? REPEATED_IN_RENDER : REPEATED)
@@ -175,18 +177,14 @@ export function createAdmit(gatehouse: Gatehouse) {
     const call = newCall(gatehouse.config, request, anyOf)
     context.call = call
     gatehouse.assertServing()
-    if (request.url.includes('gth_'))
-      throw new GatehouseError(
-        'key_in_url',
-        `send the API key in the header ${keyHeaders[0]}, never in the URL; revoke this one, it may be in logs now`,
-      )
+    assertPlainUrl(request.url, keyHeaders)
     const clear = readKey(request.headers, keyHeaders)
     // Only the length is checked: a digest and a look-up cost less than the key's checksum.
     const now = Date.now()
     const caller = clear?.length === KEY_LENGTH ? keys.find(gatehouse.digestKey(clear), now) : undefined
     if (
       caller === undefined ||
-      (caller.type === 'system' && !isSystemPeer(gatehouse.clientIp(request), request.headers))
+      (caller.type === 'system' && !isSystemPeer(gatehouse.peerIp(request), request.headers))
     ) {
       metrics.authentication('refused')
       const what =

@@ -86,24 +86,30 @@ async function isAnswered(path: string): Promise<boolean> {
   }
 }
 
+/** Runs one administrative command and gives what it answers. */
+export type AdminCall = <N extends AdminName>(command: N, input: AdminInput<N>) => Promise<AdminOutput<N>>
+
 /**
  * Runs an administrative command: in the running server where one answers, else here with the data folder's lock.
  *
  * @throws StartError as the command fails there, or 69 DATA_DIR_LOCKED
  */
-export async function callAdmin<N extends AdminName>(
+export const callAdmin = <N extends AdminName>(
   loaded: LoadedConfig,
   io: Io,
   command: N,
   input: AdminInput<N>,
-): Promise<AdminOutput<N>> {
+): Promise<AdminOutput<N>> => withAdmin(loaded, io, (call) => call(command, input))
+
+/** Runs several of them in one place; without a server nobody else gets in between. */
+export async function withAdmin<T>(loaded: LoadedConfig, io: Io, work: (call: AdminCall) => Promise<T>): Promise<T> {
   const { config } = loaded
   const path = socketPath(config.data.dir)
   if (config.database.url === '' && (await isAnswered(path)))
-    return (await callServer(path, command, input)) as AdminOutput<N>
+    return work(((command, input) => callServer(path, command, input)) as AdminCall)
   const gatehouse = await openGatehouse(loaded, createLog({ level: 'warn', write: io.err }))
   try {
-    return (await runAdmin({ gatehouse, uid: ownUid() }, command, input)) as AdminOutput<N>
+    return await work(((command, input) => runAdmin({ gatehouse, uid: ownUid() }, command, input)) as AdminCall)
   } finally {
     await gatehouse.close()
   }

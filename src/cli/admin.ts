@@ -1,9 +1,12 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { and, asc, eq, isNull, or } from 'drizzle-orm'
+import { Name } from '../../schema/api/common.ts'
 import type { Actor } from '../auth/caller.ts'
+import type { MasterKeys } from '../crypto/master-key.ts'
 import { invalid, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { complaints } from '../http/complaints.ts'
+import { Redacted } from '../redacted.ts'
 import { EXIT, StartError } from '../start-error.ts'
 
 /** Where an administrative command runs: the opened installation, and the user at the command line. */
@@ -17,8 +20,19 @@ interface AdminCommand<I extends TObject, O> {
   run(context: AdminContext, input: Static<I>): Promise<O>
 }
 
-const defineAdmin = <I extends TObject, O>(command: AdminCommand<I, O>) => command
 const closed = { additionalProperties: false }
+
+/** The lines of the master key source, read by the command: the server may be unable to (decision 50). */
+const WithMasterKeys = Type.Object(
+  {
+    masterKeys: Type.Array(
+      Type.Object({ id: Type.String(), key: Type.String({ pattern: '^[A-Za-z0-9+/]{43}=$' }) }, closed),
+    ),
+  },
+  closed,
+)
+
+const defineAdmin = <I extends TObject, O>(command: AdminCommand<I, O>) => command
 
 /**
  * The commands that need the opened installation. The running server takes them over the admin socket; without a
@@ -27,7 +41,7 @@ const closed = { additionalProperties: false }
  */
 export const ADMIN_COMMANDS = {
   bootstrap: defineAdmin({
-    input: Type.Object({ organisation: Type.String({ minLength: 1 }), email: Type.String({ minLength: 1 }) }, closed),
+    input: Type.Object({ organisation: Name, email: Type.String({ minLength: 1 }) }, closed),
     async run({ gatehouse, uid }, input) {
       const { bootstrap } = await import('../organisation/bootstrap.ts')
       return bootstrap(gatehouse, { ...input, uid })
@@ -42,7 +56,7 @@ export const ADMIN_COMMANDS = {
           Type.Literal('workspace-user'),
           Type.Literal('system'),
         ]),
-        name: Type.String({ minLength: 1 }),
+        name: Name,
         scopes: Type.Array(Type.String()),
         workspace: Type.Optional(Type.String({ description: 'id or slug' })),
         userId: Type.Optional(Type.String()),
@@ -70,6 +84,39 @@ export const ADMIN_COMMANDS = {
       return transferOwnership(context.gatehouse, actor, email)
     },
   }),
+  'audit.sign-export': defineAdmin({
+    input: Type.Object(
+      {
+        chainId: Type.String(),
+        previousHash: Type.String(),
+        lastSeq: Type.Integer(),
+        lastHash: Type.String(),
+        count: Type.Integer(),
+      },
+      closed,
+    ),
+    async run(context, range) {
+      const actor = await actorOf(context, 'audit export')
+      const { signExport } = await import('../audit/export.ts')
+      return signExport(context.gatehouse, actor, range)
+    },
+  }),
+  'audit.prune': defineAdmin({
+    input: Type.Object({ before: Type.Integer({ description: 'UTC milliseconds' }) }, closed),
+    async run(context, { before }) {
+      const actor = await actorOf(context, 'audit prune')
+      const { pruneTrail } = await import('../audit/prune.ts')
+      return { removed: await pruneTrail(context.gatehouse, actor, before) }
+    },
+  }),
+  'audit.rotate-key': defineAdmin({
+    input: Type.Object({}, closed),
+    async run(context) {
+      const actor = await actorOf(context, 'audit rotate-key')
+      const { rotateSigningKey } = await import('../audit/rotate-key.ts')
+      return rotateSigningKey(context.gatehouse, actor)
+    },
+  }),
   'keys.list': defineAdmin({ input: Type.Object({}, closed), run: listKeys }),
   'keys.revoke': defineAdmin({
     input: Type.Object({ id: Type.String({ minLength: 1 }) }, closed),
@@ -78,6 +125,49 @@ export const ADMIN_COMMANDS = {
       const { deleteApiKey } = await import('../api-keys/service.ts')
       await deleteApiKey(context.gatehouse, actor, id)
       return { id }
+    },
+  }),
+  'master-key.in-use': defineAdmin({
+    input: Type.Object({}, closed),
+    async run({ gatehouse }) {
+      const { masterKeysInUse } = await import('../keyring/master-key.ts')
+      return masterKeysInUse(gatehouse.read)
+    },
+  }),
+  'master-key.rotate': defineAdmin({
+    input: WithMasterKeys,
+    async run(context, input) {
+      const actor = await actorOf(context, 'rotate-master-key')
+      const { rotateMasterKey } = await import('../keyring/master-key.ts')
+      return { id: await rotateMasterKey(context.gatehouse, actor, masterKeysOf(input)) }
+    },
+  }),
+  'data-key.begin': defineAdmin({
+    input: WithMasterKeys,
+    async run(context, input) {
+      const actor = await actorOf(context, 'rotate-data-key')
+      const { beginDataKeyRotation } = await import('../keyring/data-key.ts')
+      return beginDataKeyRotation(context.gatehouse, actor, masterKeysOf(input))
+    },
+  }),
+  'data-key.reseal': defineAdmin({
+    input: Type.Object(
+      { after: Type.Optional(Type.Object({ column: Type.Integer(), id: Type.String() }, closed)) },
+      closed,
+    ),
+    async run(context, { after }) {
+      const actor = await actorOf(context, 'rotate-data-key')
+      const { resealBatch } = await import('../keyring/data-key.ts')
+      return resealBatch(context.gatehouse, actor, after ?? null)
+    },
+  }),
+  'data-key.finish': defineAdmin({
+    input: Type.Object({}, closed),
+    async run(context) {
+      const actor = await actorOf(context, 'rotate-data-key')
+      const { finishDataKeyRotation } = await import('../keyring/data-key.ts')
+      await finishDataKeyRotation(context.gatehouse, actor)
+      return {}
     },
   }),
 }
@@ -99,6 +189,9 @@ export async function runAdmin(context: AdminContext, name: AdminName, input: un
   if (found.length > 0) throw invalid(found)
   return command.run(context, input as Static<TObject>)
 }
+
+const masterKeysOf = ({ masterKeys }: Static<typeof WithMasterKeys>): MasterKeys =>
+  masterKeys.map(({ id, key }) => ({ id, bytes: new Redacted(Buffer.from(key, 'base64')) }))
 
 interface NewKey {
   type: 'organisation-service' | 'workspace-service' | 'workspace-user' | 'system'

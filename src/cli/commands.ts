@@ -1,8 +1,11 @@
+import { auditPrune, auditRotateKey, auditVerify } from './audit.ts'
+import { auditExport } from './audit-export.ts'
 import { bootstrap } from './bootstrap.ts'
 import type { Command } from './command.ts'
 import { configCheck, configShow } from './config.ts'
 import { init } from './init.ts'
 import { keysCreate, keysEndTransition, keysList, keysRevoke } from './keys.ts'
+import { masterKeyNew, rotateDataKey, rotateMasterKey } from './master-key.ts'
 import { openapi } from './openapi.ts'
 import { ownerTransfer } from './owner.ts'
 import { serve } from './serve.ts'
@@ -22,6 +25,13 @@ export const COMMANDS: readonly Command[] = [
   keysRevoke,
   keysEndTransition,
   ownerTransfer,
+  auditVerify,
+  auditExport,
+  auditPrune,
+  auditRotateKey,
+  masterKeyNew,
+  rotateMasterKey,
+  rotateDataKey,
   openapi,
   version,
 ]

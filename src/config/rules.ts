@@ -69,8 +69,11 @@ function databaseUrl(text: string): RuleComplaint[] {
 }
 
 function addresses(config: Config): RuleComplaint[] {
-  return config.system.allow.flatMap((block, i) =>
-    isBlock(block) ? [] : [invalid(`system.allow[${i}]`, 'must be an IP address or a CIDR block such as 10.0.0.0/8')],
+  const lists = { 'system.allow': config.system.allow, 'server.trusted_proxies': config.server.trusted_proxies }
+  return Object.entries(lists).flatMap(([path, blocks]) =>
+    blocks.flatMap((block, i) =>
+      isBlock(block) ? [] : [invalid(`${path}[${i}]`, 'must be an IP address or a CIDR block such as 10.0.0.0/8')],
+    ),
   )
 }
 

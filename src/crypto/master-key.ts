@@ -63,13 +63,17 @@ export function mismatch(message: string): StartError {
   )
 }
 
+/** A fresh key as it stands in the source, with its line end. */
+export const newMasterKeyLine = (): string =>
+  `mk-${randomBytes(4).toString('hex')} ${randomBytes(32).toString('base64')}\n`
+
 /**
  * Makes a key file with one fresh key, mode 0400. An existing file is never touched (FR-4).
  *
  * @throws StartError 73 MASTER_KEY_EXISTS, or 73 CANNOT_CREATE
  */
 export function createMasterKeyFile(path: string): void {
-  const line = `mk-${randomBytes(4).toString('hex')} ${randomBytes(32).toString('base64')}\n`
+  const line = newMasterKeyLine()
   let fd: number
   try {
     fd = openSync(path, 'wx', 0o400)

@@ -38,6 +38,7 @@ const ADVISORY_LOCK = 0x47_54_48_53
 export function migrateSqlite(db: Database, migrations: Migration[] = MIGRATIONS.sqlite): void {
   for (;;) {
     const { user_version: version } = db.query('PRAGMA user_version').get() as { user_version: number }
+    assertKnownVersion(version, migrations)
     const applied =
       version === 0 ? [] : (db.query('SELECT version, checksum FROM schema_migrations').all() as Applied[])
     const next = nextMigration(applied, migrations)
@@ -108,14 +109,7 @@ async function appliedToPostgres(tx: TransactionSQL): Promise<Applied[]> {
 
 function nextMigration(applied: Applied[], known: Migration[]): Migration | undefined {
   const newest = applied.reduce((highest, { version }) => Math.max(highest, version), 0)
-  if (newest > known.length) {
-    throw new StartError(
-      'SCHEMA_NEWER',
-      EXIT.data,
-      `the database has schema version ${newest}, this program knows ${known.length}`,
-      'run the newer Gatehouse that made it, or restore the backup from before its upgrade',
-    )
-  }
+  assertKnownVersion(newest, known)
   for (const { version, checksum: stored } of applied) {
     const migration = known.find((candidate) => candidate.version === version)
     if (migration !== undefined && checksum(migration) === stored) continue
@@ -127,6 +121,16 @@ function nextMigration(applied: Applied[], known: Migration[]): Migration | unde
     )
   }
   return known.find(({ version }) => version === newest + 1)
+}
+
+function assertKnownVersion(version: number, known: Migration[]): void {
+  if (version <= known.length) return
+  throw new StartError(
+    'SCHEMA_NEWER',
+    EXIT.data,
+    `the database has schema version ${version}, this program knows ${known.length}`,
+    'run the newer Gatehouse that made it, or restore the backup from before its upgrade',
+  )
 }
 
 const checksum = (migration: Migration): string => createHash('sha256').update(migration.text).digest('hex')

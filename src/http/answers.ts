@@ -1,4 +1,5 @@
 import type { Call } from '../auth/guard.ts'
+import type { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { AccessLog } from './access-log.ts'
 import { createHead } from './head.ts'
@@ -26,7 +27,7 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
     },
     failure(context: AnswerContext, thrown: unknown): Response {
       let error = toGatehouseError(thrown)
-      if (error.code === 'route_unknown') error = methodNotAllowed(allowedMethods(pathOf(context.request.url))) ?? error
+      if (error.code === 'route_unknown') error = refusedMethod(context.request, allowedMethods) ?? error
       const requestId = context.call?.requestId ?? newRequestId()
       accessLog.failed(context, error, requestId)
       noteRefusal(gatehouse, context, error, requestId)
@@ -43,4 +44,13 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
 const limitsOf = ({ call }: AnswerContext): Record<string, string> | undefined =>
   call?.caller?.limiter?.headers(performance.now())
 
-const pathOf = (url: string): string => new URL(url).pathname
+/** A path that takes other methods; and methods that no path takes (HT-6). */
+function refusedMethod(
+  { method, url }: Request,
+  allowedMethods: (path: string) => string[],
+): GatehouseError | undefined {
+  const allowed = allowedMethods(URL.parse(url)?.pathname ?? '')
+  return methodNotAllowed(
+    allowed.length > 0 || (method !== 'TRACE' && method !== 'CONNECT') ? allowed : ['GET', 'POST'],
+  )
+}

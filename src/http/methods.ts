@@ -8,7 +8,12 @@ import { GatehouseError } from '../errors.ts'
 export function methodsByPath(routes: readonly { method: string; path: string }[]): (path: string) => string[] {
   const patterns = routes.map(({ method, path }) => ({
     method,
-    pattern: new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/:[^/]+/g, '[^/]+')}/?$`),
+    pattern: new RegExp(
+      `^${path
+        .replace(/[.]/g, '\\.')
+        .replace(/:promptId/g, '(?!partials(?:/|$))[^/]+')
+        .replace(/:[^/]+/g, '[^/]+')}/?$`,
+    ),
   }))
   return (path) => {
     const methods = new Set(patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))

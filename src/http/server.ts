@@ -4,6 +4,7 @@ import { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
+import { unmapped } from './client-ip.ts'
 import { createHead } from './head.ts'
 import { problemBody, problemHead } from './problems.ts'
 import { noteRefusal } from './refused.ts'
@@ -51,7 +52,10 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
       },
     }),
   )
-  gatehouse.clientIp = (request) => server.requestIP(request)?.address.replace(/^::ffff:/, '') ?? null
+  gatehouse.peerIp = (request) => {
+    const address = server.requestIP(request)?.address
+    return address === undefined ? null : unmapped(address)
+  }
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   const url = `${tls ? 'https' : 'http'}://${host}:${server.port}`
   if (config.public_url === '') gatehouse.publicUrl = () => url

@@ -28,13 +28,13 @@ export async function beginDataKeyRotation(
   const [current] = await read.select().from(t).where(isDataKey(t, 'current'))
   if (current === undefined) throw conflict('the keyring has no current data key')
   const { row, key } = successorOf(current, masterKeys, Date.now())
+  // This node may be unable to read the master key source; the others open the row with it.
+  keyring().known.set(row.id, key)
   await audited(actor, { ...event(row.id), details: { before: current.id, after: row.id } }, async (tx) => {
     const isCurrent = and(eq(t.id, current.id), isDataKey(t, 'current'), eq(t.sealedBy, current.sealedBy))
     const left = await tx.update(t).set({ state: 'previous' }).where(isCurrent).returning({ id: t.id })
     if (left.length === 0) throw conflict('another rotation of the keyring was faster; run this one again')
     await tx.insert(t).values(row).returning({ id: t.id })
-    // This node may be unable to read the master key; the others open the row with it.
-    keyring().known.set(row.id, key)
     tx.changed('keyring', row.id)
   })
   return { id: row.id, isResumed: false }

@@ -26,10 +26,14 @@ export function draftVersion(body: Fields | UpdatePrompt, findPartial: FindParti
   const template = body.string ?? ''
   const isRaw = body.is_raw_template === 1 || body.is_raw_template === true
   const { kind, components, variableNames } = checkTemplate(template, isRaw, findPartial)
-  const tools = { functions: body.functions ?? null, tools: body.tools ?? null, tool_choice: body.tool_choice ?? null }
+  const tools = {
+    functions: listOrNull(body.functions),
+    tools: listOrNull(body.tools),
+    tool_choice: body.tool_choice || null,
+  }
   checkSavedParameters(kind, withoutNulls(tools), '')
   const parameters = coerceParameters(kind, body.parameters ?? {}, variableNames)
-  const metadata = body.template_metadata ?? body.prompt_metadata ?? {}
+  const metadata = readMetadata(body) ?? {}
   return {
     content: {
       template,
@@ -50,16 +54,23 @@ export function draftVersion(body: Fields | UpdatePrompt, findPartial: FindParti
   }
 }
 
-/** What a patch copies from the latest version, in the shape of a body. */
-export function bodyOf(version: VersionRow): UpdatePrompt {
+/** A patch laid over the latest version: null counts as absent. */
+export function patched(version: VersionRow, patch: UpdatePrompt): UpdatePrompt {
+  const sent = Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== null)) as UpdatePrompt
+  const metadata = readMetadata(patch)
+  const { prompt_metadata: _, ...rest } = { ...bodyOf(version), ...sent }
+  return metadata === undefined ? rest : { ...rest, template_metadata: metadata }
+}
+
+/** A version in the shape of a body. */
+function bodyOf(version: VersionRow): UpdatePrompt {
   const stored = {
     string: version.template,
     parameters: parseStored(version.parameters) as Record<string, unknown>,
     functions: parseNullable(version.functions),
     tools: parseNullable(version.tools),
     tool_choice: parseNullable(version.toolChoice),
-    // under the name that gives way to either name in the patch
-    prompt_metadata: parseStored(version.templateMetadata) as Record<string, unknown>,
+    template_metadata: parseStored(version.templateMetadata) as Record<string, unknown>,
     model: version.model,
     virtual_key: version.virtualKey,
     ai_model_id: version.aiModelId,
@@ -69,6 +80,22 @@ export function bodyOf(version: VersionRow): UpdatePrompt {
   }
   // What is stored went through the contract before.
   return stored as UpdatePrompt
+}
+
+/** Clients save an unset list as []. */
+const listOrNull = <T>(list: T[] | null | undefined): T[] | null => (list && list.length > 0 ? list : null)
+
+/** Two names of one thing (D-48); undefined when neither is sent. */
+function readMetadata({
+  template_metadata: one,
+  prompt_metadata: other,
+}: Fields | UpdatePrompt): Record<string, unknown> | undefined {
+  if (one && other && !Bun.deepEquals(one, other))
+    throw invalidField('prompt_metadata', 'differs from template_metadata, its other name; send one of them')
+  const metadata = one ?? other ?? undefined
+  if (metadata !== undefined && typeof (metadata['strict_variables'] ?? false) !== 'boolean')
+    throw invalidField('template_metadata.strict_variables', 'must be true or false')
+  return metadata
 }
 
 /** Numbers that old interfaces saved as text become numbers, but for those that are (also) defaults of variables. */

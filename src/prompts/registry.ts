@@ -4,6 +4,7 @@ import { notFound } from '../errors.ts'
 import { mayHoldBigInteger, parseStored } from '../json.ts'
 import { type CompiledTemplate, compileTemplate, type PartialText, type TemplateKind } from '../templates/template.ts'
 import { type PreparedVersion, prepareVersion } from './hyperparameters.ts'
+import { createLivePartials } from './live-partials.ts'
 import { liveRows } from './live-rows.ts'
 
 /**
@@ -74,18 +75,9 @@ export interface Found {
   label: string | null
 }
 
-interface LivePartial {
-  id: string
-  slug: string
-  workspaceId: string
-  defaultVersion: number
-  latestVersion: number
-  versions: { id: string; number: number; text: string }[]
-}
-
 export function createRegistry(read: Reader, maxCompiled: number): Registry {
   const prompts = new Map<string, LivePrompt>()
-  const partials = new Map<string, LivePartial>()
+  const partials = createLivePartials(read)
   /** `<scope id>:<name>` → label id; the scope is a workspace or the organisation */
   const labels = new Map<string, string>()
   const labelNames = new Map<string, string>()
@@ -126,7 +118,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
       version.template,
       version.isRaw,
       version.templateType,
-      findPartial(prompt.workspaceId),
+      partials.inWorkspace(prompt.workspaceId),
     )
     const saved = {
       model: version.model,
@@ -155,17 +147,6 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     ready.delete(version)
   }
 
-  const findPartial = (workspaceId: string) => (reference: string) => {
-    const at = reference.indexOf('@')
-    const partial = partials.get(at === -1 ? reference : reference.slice(0, at))
-    if (partial === undefined || partial.workspaceId !== workspaceId) return undefined
-    const selector = at === -1 ? 'default' : reference.slice(at + 1)
-    const number =
-      selector === 'default' ? partial.defaultVersion : selector === 'latest' ? partial.latestVersion : Number(selector)
-    const version = partial.versions.find((each) => each.number === number)
-    return version && { id: partial.id, slug: partial.slug, version: number, versionId: version.id, text: version.text }
-  }
-
   function putPrompt(row: Awaited<ReturnType<typeof select.prompts>>[number]): LivePrompt {
     const prompt: LivePrompt = { ...row, versions: [], labels: NO_LABELS }
     prompts.set(prompt.id, prompt)
@@ -187,19 +168,6 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     if (prompt !== undefined) prompt.labels = new Map(prompt.labels).set(row.labelId, row.number)
   }
 
-  function putPartial(row: typeof t.partials.$inferSelect, versions: LivePartial['versions']): void {
-    const { id, slug, workspaceId, defaultVersion, latestVersion } = row
-    const partial = { id, slug, workspaceId, defaultVersion, latestVersion, versions }
-    partials.set(id, partial)
-    partials.set(slug, partial)
-  }
-
-  const toPartialVersion = (row: typeof t.partialVersions.$inferSelect) => ({
-    id: row.id,
-    number: row.number,
-    text: row.template,
-  })
-
   function putLabel(row: typeof t.labels.$inferSelect): void {
     labels.set(`${row.scopeId}:${row.name}`, row.id)
     labelNames.set(row.id, `${row.scopeId}:${row.name}`)
@@ -213,25 +181,21 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
       return row && toLiveVersion(row)
     },
     compiled,
-    findPartial,
-    counts: () => ({ prompts: prompts.size / 2, partials: partials.size / 2, compiled: ready.size }),
+    findPartial: partials.inWorkspace,
+    counts: () => ({ prompts: prompts.size / 2, partials: partials.count(), compiled: ready.size }),
     async load() {
-      const [promptRows, versionRows, promptLabels, partialRows, partialVersions, labelRows, workspaceRows] =
-        await Promise.all([
-          select.prompts(),
-          select.shownVersions(),
-          select.promptLabels(),
-          read.select().from(t.partials),
-          read.select().from(t.partialVersions),
-          read.select().from(t.labels),
-          read.select({ id: t.workspaces.id }).from(t.workspaces).where(eq(t.workspaces.status, 'archived')),
-        ])
-      for (const map of [prompts, partials, labels, labelNames, ready, archived]) map.clear()
+      const [promptRows, versionRows, promptLabels, labelRows, workspaceRows] = await Promise.all([
+        select.prompts(),
+        select.shownVersions(),
+        select.promptLabels(),
+        read.select().from(t.labels),
+        read.select({ id: t.workspaces.id }).from(t.workspaces).where(eq(t.workspaces.status, 'archived')),
+        partials.load(),
+      ])
+      for (const map of [prompts, labels, labelNames, ready, archived]) map.clear()
       for (const row of promptRows) putPrompt(row)
       for (const row of versionRows) prompts.get(row.promptId)?.versions.push(toLiveVersion(row))
       for (const row of promptLabels) addLabel(row)
-      const texts = Map.groupBy(partialVersions, (row) => row.partialId)
-      for (const row of partialRows) putPartial(row, (texts.get(row.id) ?? []).map(toPartialVersion))
       for (const row of labelRows) putLabel(row)
       for (const { id } of workspaceRows) archived.add(id)
     },
@@ -249,17 +213,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
       for (const label of promptLabels) addLabel(label)
     },
     async reloadPartial(id) {
-      const before = partials.get(id)
-      const [[row], versions] = await Promise.all([
-        read.select().from(t.partials).where(eq(t.partials.id, id)),
-        read.select().from(t.partialVersions).where(eq(t.partialVersions.partialId, id)),
-      ])
-      if (before !== undefined) {
-        partials.delete(before.id)
-        partials.delete(before.slug)
-      }
-      if (row !== undefined) putPartial(row, versions.map(toPartialVersion))
-      const slug = row?.slug ?? before?.slug
+      const slug = await partials.reload(id)
       for (const version of [...ready])
         if (version.ready?.template.partials.some((partial) => partial.slug === slug)) forget(version)
     },

@@ -49,7 +49,7 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
     const rendered = renderPrompt(gatehouse, context.caller, params.promptId, {
       body: body as Record<string, unknown>,
       hasBigIntegers,
-      complianceHeader: firstHeader(request.headers, complianceHeaders),
+      complianceHeader: () => oneHeader(request.headers, complianceHeaders),
       ...query,
     })
     return answer(context, rendered instanceof Promise ? await rendered : rendered)
@@ -91,15 +91,14 @@ function readQuery(url: string): { strict: boolean; explain: boolean } {
   for (const [name, value] of query) {
     if (!FLAGS.has(name)) throw invalidField('', 'the query takes strict and explain only')
     if (value !== 'true' && value !== 'false') throw invalidField(name, 'must be true or false')
-    if (query.getAll(name).length > 1) throw invalidField(name, 'stands twice in the query')
   }
   return { strict: query.get('strict') === 'true', explain: query.get('explain') === 'true' }
 }
 
-function firstHeader(headers: Headers, names: readonly string[]): string | undefined {
-  for (const name of names) {
-    const value = headers.get(name)
-    if (value !== null) return value
-  }
-  return undefined
+/** @throws GatehouseError `invalid` when two of the headers say different things */
+function oneHeader(headers: Headers, names: readonly string[]): string | undefined {
+  const values = new Set(names.map((name) => headers.get(name)).filter((value) => value !== null))
+  if (values.size > 1)
+    throw invalidField('', `send one of the headers ${names.join(' and ')}: they say different things`)
+  return values.values().next().value
 }

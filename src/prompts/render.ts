@@ -1,7 +1,7 @@
 import type { RenderExplanation } from '../../schema/api/render.ts'
 import type { Caller } from '../auth/caller.ts'
 import { reaches } from '../auth/tenancy.ts'
-import { invalid, invalidField, notFound } from '../errors.ts'
+import { GatehouseError, invalid, invalidField, notFound, shown } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { Lookups } from '../templates/template.ts'
 import { checkCompletion, strictCompliance } from './completion-rules.ts'
@@ -15,8 +15,8 @@ export interface RenderInput {
   body: Record<string, unknown>
   /** see `Call.hasBigIntegers` */
   hasBigIntegers: boolean
-  /** the header that sets strict OpenAI compliance, undefined when it was not sent */
-  complianceHeader: string | undefined
+  /** the header that sets strict OpenAI compliance, undefined when it was not sent; asked for only where it matters */
+  complianceHeader: () => string | undefined
   strict: boolean
   explain: boolean
 }
@@ -46,12 +46,28 @@ export function renderPrompt(
 ): Rendered | Promise<Rendered> {
   const found = getFound(deps.registry, reference)
   if (!reaches(caller, found.prompt)) throw notFound(reference.includes('@') ? 'prompt, version or label' : 'prompt')
-  if (found.version !== undefined) return renderVersion(deps, found, found.version, input)
+  if (found.version !== undefined) return renderNamed(deps, found, found.version, input)
   return deps.registry.loadVersion(found.prompt, found.number).then((version) => {
     if (version === undefined) throw notFound('prompt, version or label')
-    return renderVersion(deps, found, version, input)
+    return renderNamed(deps, found, version, input)
   })
 }
+
+/** A refusal too says which version it is about (decision 27). */
+function renderNamed(deps: Deps, found: Found, version: LiveVersion, input: RenderInput): Rendered {
+  try {
+    return renderVersion(deps, found, version, input)
+  } catch (error) {
+    if (error instanceof GatehouseError) Object.assign(error.headers, versionHeaders(found.prompt.id, version.number))
+    throw error
+  }
+}
+
+/** What every answer of a render says of the version that it took. */
+export const versionHeaders = (promptId: string, version: number): Record<string, string> => ({
+  'x-gatehouse-prompt-id': promptId,
+  'x-gatehouse-prompt-version': `${version}`,
+})
 
 function renderVersion(
   { registry, models, config }: Deps,
@@ -71,12 +87,9 @@ function renderVersion(
   const strictHeader = config.render.strict_compliance_headers[0] ?? ''
   const provider = version.virtualKey
   checkCompletion(prepared.kind, data, {
-    strictOpenAiCompliance: strictCompliance(
-      body,
-      input.complianceHeader,
-      strictHeader,
-      config.render.strict_openai_compliance,
-    ),
+    strictOpenAiCompliance:
+      (data['thinking'] ?? body['strict_openai_compliance'] ?? null) === null ||
+      strictCompliance(body, input.complianceHeader(), strictHeader, config.render.strict_openai_compliance),
     strictHeader,
     models,
     provider,
@@ -124,7 +137,7 @@ function readVariables(body: Record<string, unknown>): Record<string, unknown> {
 function missingVariables(names: ReadonlySet<string>) {
   return invalid(
     [...names].map((name) => ({
-      path: `variables.${name}`,
+      path: `variables.${name.split('.').map(shown).join('.')}`,
       message: 'is missing and strict variables are on; send it, or save a default',
     })),
   )

@@ -40,6 +40,8 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
         const collection =
           query.collection_id && (await resolveCollection(gatehouse.read, caller, query.collection_id, undefined))
         const filter = { workspaceId, collectionId: collection ? collection.id : undefined, search: query.search }
+        // Sharing is not offered, so nothing is shared.
+        if (query.type === 'shared') return listOf([], 0)
         const { rows, total } = await listPrompts(gatehouse.read, caller, filter, readPage(query))
         return listOf(
           rows.map((row) => presentPromptSummary(row.prompt, row.model)),
@@ -80,7 +82,7 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
     .get(
       '/:promptId/versions',
       async ({ params, caller }) => {
-        const prompt = await getPrompt(gatehouse.read, caller, params.promptId)
+        const prompt = await getPrompt(gatehouse.read, caller, withoutSuffix(params.promptId))
         const versions = await listVersions(gatehouse.read, prompt.id)
         return listOf(
           versions.map(({ version, labelId }) => presentVersion(prompt, version, labelId)),
@@ -95,7 +97,7 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
     .get(
       '/:promptId/versions/:versionId',
       async ({ params, caller }) => {
-        const prompt = await getPrompt(gatehouse.read, caller, params.promptId)
+        const prompt = await getPrompt(gatehouse.read, caller, withoutSuffix(params.promptId))
         const version = await findVersionById(gatehouse.read, prompt.id, params.versionId)
         if (version === undefined) throw notFound('prompt version')
         return presentPrompt(prompt, version, await listVersionLabels(gatehouse.read, version.id))
@@ -126,3 +128,6 @@ export const promptRoutes = (gatehouse: Gatehouse, requires: Requires) =>
         response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
       },
     )
+
+/** The versions of a prompt are the same whichever of them a reference means. */
+const withoutSuffix = (reference: string): string => reference.split('@', 1)[0] ?? reference

@@ -6,7 +6,7 @@ import { resolveCollection } from '../collections/store.ts'
 import { invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
-import { bodyOf, draftVersion, type VersionContent } from './draft.ts'
+import { draftVersion, patched, type VersionContent } from './draft.ts'
 import { getLatestVersion, getPrompt, getVersion, plainReference } from './lookup.ts'
 import { findVersionById, insertVersion, type PromptRow, takeNextVersion, updatePromptRow } from './store.ts'
 
@@ -50,15 +50,10 @@ export async function createPrompt({ audited, read, registry }: Deps, actor: Key
   return withNewSlug('pp', body.name, 'prompts_slug', write)
 }
 
-/** Fields that change a prompt without making a version (file 01, PUT). */
-const METADATA_FIELDS: readonly string[] = [
-  'name',
-  'collection_id',
-  'version_description',
-  'virtual_key',
-  'workspace_id',
-  'patch',
-]
+/** What belongs to the prompt itself. */
+const PROMPT_FIELDS: readonly string[] = ['name', 'collection_id']
+/** Fields that make no version when they come without others (file 01, PUT). */
+const METADATA_FIELDS: readonly string[] = [...PROMPT_FIELDS, 'version_description', 'virtual_key']
 
 /**
  * Updates a prompt: metadata only, a whole new version, or a patched one. A new version is not the default until
@@ -79,7 +74,9 @@ export async function updatePrompt(gatehouse: Deps, actor: KeyActor, reference: 
   if (collection !== undefined && collection.workspaceId !== prompt.workspaceId)
     throw invalidField('collection_id', 'is in another workspace; a prompt stays in its own')
   const row = { ...(body.name && { name: body.name }), ...(collection && { collectionId: collection.id }) }
-  const isMetadata = sent.every((name) => METADATA_FIELDS.includes(name))
+  // With `patch`, description and virtual key are a version's like everything else.
+  const metadata = body.patch === true ? PROMPT_FIELDS : METADATA_FIELDS
+  const isMetadata = changes.every((name) => metadata.includes(name))
   const versionId = isMetadata
     ? await updateMetadata(gatehouse, actor, prompt, row, body)
     : await addVersion(gatehouse, actor, prompt, row, body)
@@ -129,9 +126,7 @@ async function addVersion(
     const number = await takeNextVersion(tx, prompt.id)
     if (number === undefined) throw notFound('prompt')
     // A patch builds on the latest version as it is now that no other writer can add one.
-    const draft =
-      drafted ??
-      draftVersion({ ...bodyOf(await getVersion(tx, prompt.id, number - 1)), ...withoutNulls(body) }, findPartial)
+    const draft = drafted ?? draftVersion(patched(await getVersion(tx, prompt.id, number - 1), body), findPartial)
     const id = Bun.randomUUIDv7()
     await insertVersion(
       tx,
@@ -248,6 +243,3 @@ function changesOf<T extends object>(before: T, after: Partial<T>): Record<strin
     after: Object.fromEntries(names.map((name) => [name, after[name]])),
   }
 }
-
-const withoutNulls = <T extends object>(body: T): Partial<T> =>
-  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null)) as Partial<T>

@@ -42,7 +42,14 @@ export const isIdOrSlug = (
 
 /** Upper and lower case of ASCII letters are one, which both dialects do alike; `%` and `_` stand for themselves. */
 export const nameContains = (name: AnyColumn, text: string): SQL =>
-  sql`lower(${name}) like ${'%' + text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).replace(/[\\%_]/g, '\\$&') + '%'} escape '\\'`
+  sql`lower(${name}) like ${
+    '%' +
+    text
+      .normalize('NFC')
+      .replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+      .replace(/[\\%_]/g, '\\$&') +
+    '%'
+  } escape '\\'`
 
 export interface PromptFilter {
   workspaceId: string | undefined

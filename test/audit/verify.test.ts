@@ -41,7 +41,10 @@ describe.each(DIALECTS)('the trail: %s', (dialect) => {
   }
 
   test('as it was written it holds, and says how many rows it has', async () => {
-    expect(await verifyTrail({ read: db.read }, TEST_AUDIT_KEYS.publicKey)).toMatchObject({ rows: ROWS, fault: undefined })
+    expect(await verifyTrail({ read: db.read }, TEST_AUDIT_KEYS.publicKey)).toMatchObject({
+      rows: ROWS,
+      fault: undefined,
+    })
   })
 
   const events = () => db.read.tables.auditEvents

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { audit } from './audit.ts'
 import { createLoadedInstallation, type Installation } from './installation.ts'
 import { type Load, load } from './load.ts'
 import { type Command, compile, type Running, withServer } from './processes.ts'
@@ -28,7 +29,7 @@ const WARM_UP_SECONDS = 3
 
 export type Measurement = (bench: Bench) => Promise<Figure[]>
 
-export const MEASUREMENTS: Record<string, Measurement> = { floor, saving, scale, startup, memory }
+export const MEASUREMENTS: Record<string, Measurement> = { floor, saving, scale, startup, memory, audit }
 
 /** Renders against the floor, in turns on the same installation, so that both see the same weather. */
 async function floor(bench: Bench): Promise<Figure[]> {

@@ -214,6 +214,7 @@ describe('settings that cannot work are refused', () => {
     ['a key without its certificate', '[server]\ntls_key_file = "/c.pem"', 'server.tls_cert_file'],
     ['a relative path', '[data]\ndir = "data"', 'data.dir: must be an absolute path'],
     ['no data folder', '[data]\ndir = ""', 'data.dir: must be an absolute path'],
+    ['a proxy by name', '[server]\ntrusted_proxies = ["proxy.example"]', 'server.trusted_proxies[0]'],
     ['a peer by name', '[system]\nallow = ["proxy.example"]', 'system.allow[0]'],
     ['a block too wide to be one', '[system]\nallow = ["::1", "10.0.0.0/33"]', 'system.allow[1]'],
     ['a header in upper case', '[server]\nkey_headers = ["X-Key"]', 'server.key_headers[0]'],

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, rmSync } from 'node:fs'
+import { verifyTrail } from '../../src/audit/verify.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { freshFolder } from '../support/database.ts'
 
@@ -8,7 +9,7 @@ const COMMITTER = `${import.meta.dir}/../support/committer.ts`
 /** More on the build server, where nobody waits. */
 const KILLS = process.env['CI'] === undefined ? 8 : 50
 
-test(`${KILLS} times SIGKILL: what was acknowledged is there, each with its audit row, and nothing is half there`, async () => {
+test(`${KILLS} times SIGKILL: what was acknowledged is there, each with its audit row, nothing is half there, and the trail verifies`, async () => {
   const dataDir = freshFolder()
   const acknowledged: string[] = []
   for (let kill = 0; kill < KILLS; kill++) acknowledged.push(...(await killedRun(dataDir)))
@@ -19,8 +20,10 @@ test(`${KILLS} times SIGKILL: what was acknowledged is there, each with its audi
     .select({ seq: auditEvents.seq, id: auditEvents.resourceId })
     .from(auditEvents)
     .orderBy(auditEvents.seq)
+  const { fault } = await verifyTrail(db)
   await db.close()
   rmSync(dataDir, { recursive: true })
+  expect(fault).toBeUndefined()
   expect(acknowledged.length).toBeGreaterThan(KILLS)
   expect(acknowledged.filter((id) => !stored.has(id))).toEqual([])
   expect(new Set(audited.map(({ id }) => id!))).toEqual(stored)

@@ -30,7 +30,7 @@ const REFUSED: [name: string, status: number, text: () => string][] = [
   ['a Host with a space', 400, () => get('Host: local host\r\n')],
   ['TRACE', 405, () => `TRACE /livez HTTP/1.1\r\n${HOST}\r\n`],
   ['CONNECT to a path', 405, () => `CONNECT /livez HTTP/1.1\r\n${HOST}\r\n`],
-  ['CONNECT to a host', 404, () => `CONNECT localhost:443 HTTP/1.1\r\n${HOST}\r\n`],
+  ['CONNECT to a host', 405, () => `CONNECT localhost:443 HTTP/1.1\r\n${HOST}\r\n`],
   ['one key header twice', 400, () => get(`${HOST}x-service-api-key: a\r\nx-service-api-key: b\r\n`, '/v1/prompts')],
   ['a body above the limit, announced', 413, () => post('Content-Length: 2097153\r\n', '{')],
   ['a body far above it', 413, () => post('Content-Length: 9000000\r\n', '{')],

@@ -1,0 +1,12 @@
+import { usageError } from './failure.ts'
+
+/**
+ * The time that a flag names, in UTC milliseconds.
+ *
+ * @throws StartError 64 USAGE
+ */
+export function dateOf(flag: string, written: string): number {
+  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(written) ? Date.parse(written) : Number.NaN
+  if (Number.isNaN(time)) throw usageError(`${flag} must be a date`, 'write it as 2027-01-31 or 2027-01-31T12:00:00Z')
+  return time
+}

@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createApp } from '../../src/app.ts'
+import { verifyTrail } from '../../src/audit/verify.ts'
+import { createInstallation, pathsBelow } from '../../src/cli/init.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { type Gatehouse, openGatehouse } from '../../src/gatehouse.ts'
+import { createLog } from '../../src/log.ts'
+import { bootstrap } from '../../src/organisation/bootstrap.ts'
+import { auditTrail } from '../support/audit.ts'
+import { freshFolder } from '../support/database.ts'
+
+describe('a database that is older than its anchor', () => {
+  let dir: string
+  let adminKey: string
+  const data = (name: string) => join(dir, 'data', name)
+  const log = createLog({ level: 'error', write: () => {} })
+  const load = () => loadConfig({ path: pathsBelow(dir).config, env: {} })
+  const open = (acceptRollback?: string) =>
+    openGatehouse(load(), log, acceptRollback === undefined ? {} : { acceptRollback })
+  const codeOf = (acceptRollback?: string) =>
+    open(acceptRollback).then(
+      async (opened) => {
+        await opened.close()
+        return 'opened'
+      },
+      (error) => `${error.exitCode} ${error.code}`,
+    )
+
+  async function addLabels(gatehouse: Gatehouse, names: readonly string[]): Promise<void> {
+    const app = createApp(gatehouse, { checkAnswers: true })
+    for (const name of names) {
+      const body = JSON.stringify({ name })
+      const headers = { 'x-service-api-key': adminKey, 'content-type': 'application/json' }
+      const answer = await app.fetch(new Request('http://localhost/v1/labels', { method: 'POST', headers, body }))
+      expect(answer.status).toBe(200)
+    }
+  }
+
+  async function during(work: (gatehouse: Gatehouse) => Promise<void>, acceptRollback?: string): Promise<void> {
+    const gatehouse = await open(acceptRollback)
+    await work(gatehouse)
+    await gatehouse.close()
+  }
+
+  beforeEach(async () => {
+    dir = freshFolder()
+    createInstallation(pathsBelow(dir))
+    await during(async (gatehouse) => {
+      adminKey = (await bootstrap(gatehouse, { organisation: 'o', email: 'o@example.com', uid: 0 })).admin_key
+      await addLabels(gatehouse, ['first'])
+    })
+  })
+  afterEach(() => rmSync(dir, { recursive: true }))
+
+  test('an old copy that was put back is refused, until somebody says why it is taken', async () => {
+    copyFileSync(data('gatehouse.db'), data('old.db'))
+    await during((gatehouse) => addLabels(gatehouse, ['second', 'third']))
+    const abandoned = JSON.parse(readFileSync(data('AUDIT_ANCHOR'), 'utf8'))
+    copyFileSync(data('old.db'), data('gatehouse.db'))
+    expect(await codeOf()).toBe('65 ROLLBACK_DETECTED')
+    await during(async (gatehouse) => {
+      await addLabels(gatehouse, ['fourth'])
+      const [label, restore, before] = await auditTrail(gatehouse.read)
+      expect(restore).toMatchObject({
+        seq: abandoned.seq + 2000 + 1,
+        resource_type: 'system',
+        action: 'restore',
+        details: { reason: 'disk died', restored: { seq: before?.seq }, abandoned },
+      })
+      expect(label?.seq).toBe(restore!.seq + 1)
+      expect(await verifyTrail(gatehouse)).toMatchObject({ fault: undefined })
+    }, 'disk died')
+    expect(await codeOf()).toBe('opened')
+  })
+
+  test('another history of the same length is refused too', async () => {
+    copyFileSync(data('gatehouse.db'), data('old.db'))
+    await during((gatehouse) => addLabels(gatehouse, ['second']))
+    const anchor = readFileSync(data('AUDIT_ANCHOR'))
+    copyFileSync(data('old.db'), data('gatehouse.db'))
+    rmSync(data('AUDIT_ANCHOR'))
+    await during((gatehouse) => addLabels(gatehouse, ['other', 'another']))
+    writeFileSync(data('AUDIT_ANCHOR'), anchor)
+    expect(await codeOf()).toBe('65 ROLLBACK_DETECTED')
+  })
+
+  test.each([
+    { how: 'deleted', damage: () => rmSync(data('gatehouse.db-wal')) },
+    { how: 'cut to nothing', damage: () => writeFileSync(data('gatehouse.db-wal'), '') },
+    {
+      how: 'cut short',
+      damage: () =>
+        writeFileSync(data('gatehouse.db-wal'), readFileSync(data('gatehouse.db-wal')).subarray(0, 32 + 4120)),
+    },
+  ])('a write-ahead log that was $how is noticed, although SQLite finds nothing wrong (M7)', async ({ damage }) => {
+    const gatehouse = await open()
+    await addLabels(
+      gatehouse,
+      Array.from({ length: 5 }, (_, i) => `label-${i}`),
+    )
+    // As after a loss of power: the files as they are while the server runs.
+    for (const suffix of ['', '-wal']) copyFileSync(data(`gatehouse.db${suffix}`), data(`kept${suffix}`))
+    await gatehouse.close()
+    expect(existsSync(data('kept-wal'))).toBe(true)
+    for (const suffix of ['', '-wal']) copyFileSync(data(`kept${suffix}`), data(`gatehouse.db${suffix}`))
+    damage()
+    expect(await codeOf()).toBe('65 ROLLBACK_DETECTED')
+  })
+
+  test.each(['', 'x', '{}', '{"chain_id":1,"seq":2,"hash":3}'])(
+    'an anchor that says %p is no reason to go on',
+    async (text) => {
+      writeFileSync(data('AUDIT_ANCHOR'), text)
+      expect(await codeOf()).toBe('65 ANCHOR_UNREADABLE')
+    },
+  )
+
+  test('one that is as new as its anchor is opened as always', async () => {
+    expect([await codeOf(), await codeOf('never needed')]).toEqual(['opened', 'opened'])
+    await during(async (gatehouse) => {
+      expect((await auditTrail(gatehouse.read)).filter(({ action }) => action === 'restore')).toEqual([])
+    })
+  })
+})
