@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { createApp } from '../app.ts'
+import type { BunRequest } from 'bun'
+import { createApp, createRenderEndpoint } from '../app.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
+import { RENDER_PATHS } from '../prompts/render-routes.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { unmapped } from './client-ip.ts'
 import { createHead } from './head.ts'
@@ -32,6 +34,11 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   const hosts = new Set(config.hosts)
   const refuse = createRefusal(gatehouse)
   const tls = readTls(config)
+  const render = createRenderEndpoint(gatehouse)
+  const renderAt = (path: string) => (request: BunRequest<typeof path>) =>
+    isHostStrange(request, hosts)
+      ? refuse(strangeHost(), request)
+      : render(request, path, request.params['promptId'] ?? '')
   const server = listen(config, () =>
     Bun.serve({
       hostname: config.host,
@@ -45,6 +52,7 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
       // (decision 14).
       reusePort: gatehouse.dialect === 'postgres',
       ...(tls && { tls }),
+      routes: Object.fromEntries(RENDER_PATHS.map((path) => [path, { POST: renderAt(path) }])),
       fetch: (request) => (isHostStrange(request, hosts) ? refuse(strangeHost(), request) : app.fetch(request)),
       error(error) {
         gatehouse.log.error('request_failed', { cause: describeError(error) })

@@ -10,11 +10,17 @@ import { type Rendered, renderPrompt } from './render.ts'
 
 const PERMISSION = ['prompts.render'] as const
 
-/**
- * `POST /v1/prompts/{promptId}/render`, and the same without `/v1` for a self-hosted address. The hot path: it answers
- * with a finished Response, so that none of the administrative hooks run.
- */
-export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender: (context: RenderContext) => void) {
+/** With the /v1 of a base URL, and without for a client that has a self-hosted address. */
+export const RENDER_PATHS = ['/v1/prompts/:promptId/render', '/prompts/:promptId/render'] as const
+
+export type Render = (context: RenderContext) => Promise<Response>
+
+/** The hot path: it answers with a finished Response, so that none of the administrative hooks run. */
+export function createRender(
+  gatehouse: Gatehouse,
+  requires: Requires,
+  logRender: (context: RenderContext) => void,
+): Render {
   const { metrics, config } = gatehouse
   const { strict_compliance_headers: complianceHeaders } = config.render
   const { render_body_bytes: limitBytes } = config.limits
@@ -34,14 +40,14 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
   }
 
   const admit = createAdmit(gatehouse)
-  const guard = requires(PERMISSION, 'Render a prompt into a ready-to-send request', 'render_body_bytes')
+  const { transform } = guardOf(requires)
 
-  const render = async (context: RenderContext): Promise<Response> => {
+  return async (context) => {
     const { request, params } = context
     admit(context, PERMISSION)
     const { value: body, hasBigIntegers } = await readJson(request, limitBytes)
     context.body = body
-    guard.transform(context)
+    transform(context)
     if (typeof body !== 'object' || body === null || Array.isArray(body))
       throw invalidField('', 'the body must be a JSON object')
     // Most requests have no query: only then is Elysia's parsed one worth asking for.
@@ -54,12 +60,18 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
     })
     return answer(context, rendered instanceof Promise ? await rendered : rendered)
   }
+}
 
+const guardOf = (requires: Requires) =>
+  requires(PERMISSION, 'Render a prompt into a ready-to-send request', 'render_body_bytes')
+
+export function renderRoutes(requires: Requires, render: Render) {
+  const { detail } = guardOf(requires)
   const documented = {
     // Elysia's own reading of a body first makes a stream of it.
     parse: 'none' as const,
     // Documentation only: the merged request is what is checked (see RenderRequest).
-    detail: { ...guard.detail, 'x-contract': { body: RenderRequest, query: RenderQuery, response: RenderResponse } },
+    detail: { ...detail, 'x-contract': { body: RenderRequest, query: RenderQuery, response: RenderResponse } },
     response: problems(
       'invalid',
       'unauthenticated',
@@ -69,10 +81,11 @@ export function renderRoutes(gatehouse: Gatehouse, requires: Requires, logRender
       'unsupported_media_type',
     ),
   }
+  const [path, selfHosted] = RENDER_PATHS
   return new Elysia({ normalize: false })
     .decorate(guarded)
-    .post('/v1/prompts/:promptId/render', opaque(render), documented)
-    .post('/prompts/:promptId/render', opaque(render), documented)
+    .post(path, opaque(render), documented)
+    .post(selfHosted, opaque(render), documented)
 }
 
 export interface RenderContext {
