@@ -15,6 +15,8 @@ interface Row {
   audits?: string
   /** workspace keys do it only where a setting lets them (decision 34) */
   optIn?: true
+  /** a scope of the key that is made anew: nobody gives what they do not hold (decision 31) */
+  mints?: Permission
   /** never answers 200 */
   alwaysRefused?: true
   /** concerns no workspace: its audit row names none */
@@ -22,7 +24,8 @@ interface Row {
 }
 
 const families = ['organisation_service_api_keys', 'workspace_service_api_keys', 'workspace_user_api_keys'] as const
-const anyOf = (verb: 'list' | 'read' | 'delete') => families.map((family) => `${family}.${verb}` as const)
+const anyOf = (verb: 'list' | 'read' | 'update' | 'rotate' | 'delete') =>
+  families.map((family) => `${family}.${verb}` as const)
 const prompt = { name: 'p', string: 'x', parameters: {}, model: 'm' }
 const keyWith = (scope: Permission) => ({ name: 'k', scopes: [scope] })
 
@@ -195,6 +198,16 @@ const GUARDED: Record<string, Row> = {
     audits: 'organisation_exclusions.update',
     ofOrganisation: true,
   },
+  'PUT /v1/api-keys/:apiKeyId': {
+    needs: anyOf('update'),
+    body: { description: 'd' },
+    audits: 'workspace_service_api_keys.update',
+  },
+  'POST /v1/api-keys/:apiKeyId/rotate': {
+    needs: [...anyOf('rotate'), ...anyOf('update')],
+    audits: 'workspace_service_api_keys.rotate',
+    mints: 'prompts.read',
+  },
   'DELETE /v1/api-keys/:apiKeyId': { needs: anyOf('delete'), audits: 'workspace_service_api_keys.delete' },
 }
 
@@ -269,9 +282,9 @@ describe('every route', () => {
   test.each(rows)('needs no more than the scope it declares: $route', async (row) => {
     const { call } = world()
     const [path, body] = await fillPath(world(), row)
-    const key = await adminKey(
-      row.audits?.endsWith('api_keys.delete') ? [row.audits as Permission] : row.needs.slice(0, row.audits ? 1 : 3),
-    )
+    const needed =
+      row.path.includes(':apiKeyId') && row.audits ? [row.audits as Permission] : row.needs.slice(0, row.audits ? 1 : 3)
+    const key = await adminKey([...needed, ...(row.mints ? [row.mints] : [])])
     const answer = await call(row.method, path, body, { key })
     if (row.alwaysRefused) expectProblem(answer, 'invalid')
     else expect(answer.status, answer.text).toBe(200)
@@ -306,8 +319,12 @@ describe('every route', () => {
       expect(withoutRequestId(foreign.text)).toBe(withoutRequestId(missing.text))
       expect(await auditCount({ gatehouse })).toBe(before)
       expect(
-        (await call('GET', path.replace(/\/(?:makeDefault|render|resend)$/, '').replace(/^\/prompts/, '/v1/prompts')))
-          .status,
+        (
+          await call(
+            'GET',
+            path.replace(/\/(?:makeDefault|render|resend|rotate)$/, '').replace(/^\/prompts/, '/v1/prompts'),
+          )
+        ).status,
       ).toBe(200)
     })
   })
