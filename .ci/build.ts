@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 const ROOT = resolve(import.meta.dir, '..')
 
 /** Each Worker file has to be a further entry point, or it is missing at run time (decision 2). */
-const ENTRY_POINTS = ['src/main.ts', 'src/audit/reader.worker.ts']
+const ENTRY_POINTS = ['src/main.ts', 'src/audit/reader.worker.ts', 'src/audit/verify.worker.ts']
 
 const REQUIRED = ['linux-x64', 'linux-arm64', 'darwin-arm64']
 /** Left out, with a warning, where the runtime cannot be had. */

@@ -1,8 +1,8 @@
-import { eq } from 'drizzle-orm'
 import type { Reader, Tx } from '../db/database.ts'
 import { mayRerun, storageUnavailable } from '../db/errors.ts'
 import { GatehouseError } from '../errors.ts'
 import { canonicalJson, GENESIS_HASH, type Head, headMessage, rowHash, voucherMessage } from './chain.ts'
+import { insertEvent, moveHead, readHead, type SignedHead } from './head-queries.ts'
 import type { AuditKeys } from './keys.ts'
 import { type AuditRow, columnsOf, type UnplacedRow } from './row.ts'
 
@@ -32,7 +32,7 @@ export interface Appending {
  *                        another node has rotated the signing key
  */
 export async function appendRow(tx: Tx, row: UnplacedRow, keys: AuditKeys, how: Appending): Promise<Placed> {
-  const found = await findHead(tx)
+  const [found] = await readHead(tx)
   const tip = found ?? newHead(row.organisation_id, tx.now, keys.id)
   if (tip.keyId !== (how.rotatedFrom ?? keys).id)
     throw new GatehouseError(
@@ -58,14 +58,12 @@ export async function appendRow(tx: Tx, row: UnplacedRow, keys: AuditKeys, how: 
  * @param keysOf the keys that rows of this commit were appended with, by id
  */
 export async function signHead(tx: Tx, keysOf: (id: string) => AuditKeys | undefined): Promise<void> {
-  const { auditHead } = tx.tables
-  const [head] = await tx.select().from(auditHead).where(eq(auditHead.signature, ''))
-  if (head === undefined) return
-  const signature = keysOf(head.keyId)?.sign(headMessage(head))
-  await tx.update(auditHead).set({ signature }).returning({ seq: auditHead.seq })
+  const [head] = await readHead(tx)
+  if (head === undefined || head.signature !== '') return
+  await moveHead(tx, { ...head, signature: keysOf(head.keyId)?.sign(headMessage(head)) })
 }
 
-export async function findHead(db: Reader): Promise<(Head & { signature: string }) | undefined> {
+export async function findHead(db: Reader): Promise<SignedHead | undefined> {
   const [head] = await db.select().from(db.tables.auditHead)
   return head
 }
@@ -121,18 +119,14 @@ async function write(
   signature: string,
   isFirst: boolean,
 ): Promise<void> {
-  const { auditEvents, auditHead } = tx.tables
-  const { seq, hash, createdAt, clock, keyId } = head
+  const { seq, hash } = head
+  await insertEvent(tx, { seq, hash, text, ...columnsOf(row, head.organisationId) })
+  if (!isFirst) return void (await moveHead(tx, { ...head, signature }))
+  const { auditHead } = tx.tables
   await tx
-    .insert(auditEvents)
-    .values({ seq, hash, text, ...columnsOf(row, head.organisationId) })
-    .returning({ seq: auditEvents.seq })
-  await (isFirst
-    ? tx
-        .insert(auditHead)
-        .values({ id: 'head', ...head, signature })
-        .returning({ seq: auditHead.seq })
-    : tx.update(auditHead).set({ seq, hash, createdAt, clock, keyId, signature }).returning({ seq: auditHead.seq }))
+    .insert(auditHead)
+    .values({ id: 'head', ...head, signature })
+    .returning({ seq: auditHead.seq })
 }
 
 async function insertKey(tx: Tx, seq: number, introduced: Introduction): Promise<void> {

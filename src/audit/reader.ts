@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts'
 import { storageUnavailable } from '../db/errors.ts'
 import { type AuditFilter, type FoundRow, listAuditRows } from './store.ts'
+import { startWorker } from './worker.ts'
 
 export interface Found {
   rows: FoundRow[]
@@ -36,7 +37,7 @@ export function createAuditReader({ dialect, read }: Pick<Database, 'dialect' | 
   let count = 0
 
   function start(): Worker {
-    const started = new Worker(workerUrl(), { env: {} })
+    const started = startWorker('reader')
     started.unref()
     started.onmessage = ({ data }: { data: ReaderAnswer }) => {
       const question = asked.get(data.id)
@@ -67,10 +68,6 @@ export function createAuditReader({ dialect, read }: Pick<Database, 'dialect' | 
     },
   }
 }
-
-/** In the executable by its name there: there a `URL` made from `import.meta` points at the build machine (decision 2). */
-const workerUrl = (): string =>
-  Bun.main.startsWith('/$bunfs/') ? './audit/reader.worker.ts' : new URL('./reader.worker.ts', import.meta.url).href
 
 const unreadable = (failure: Record<string, unknown>) =>
   storageUnavailable(new Error(`the audit reader failed: ${JSON.stringify(failure)}`))

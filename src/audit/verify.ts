@@ -1,4 +1,4 @@
-import { asc } from 'drizzle-orm'
+import { asc, desc, lt } from 'drizzle-orm'
 import type { Tables } from '../../schema/db/tables.ts'
 import type { Snapshot } from '../db/snapshot.ts'
 import { type Head, headMessage, rowHash, voucherMessage } from './chain.ts'
@@ -19,45 +19,100 @@ export interface Verified {
   fault: { seq: number; problem: string } | undefined
 }
 
+/** Rows from one number to another, both included. */
+export interface SeqRange {
+  first: number
+  last: number
+}
+
+export interface CheckedRows {
+  rows: number
+  /** of the last row that fits; of the row before the range if there is none */
+  lastSeq: number
+  fault: Verified['fault']
+}
+
+/** Checks the rows of a range against the head and the keys of the trail. */
+export type CheckRows = (head: Head, keys: readonly StoredKey[], range: SeqRange) => Promise<CheckedRows>
+
+/** Below so many rows a range is not worth a thread. */
+const SMALLEST_RANGE = 100_000
+
 /**
  * Checks the whole trail: every hash, every number, every column beside a text, the keys and the signature of the head.
  *
  * @param snapshot  one state of the database
  * @param publicKey base64; when given, the trail has to begin with this one
+ * @param threads   how many ranges are checked by `checkRows` at a time: a row needs only the hash of the one before it
  */
-export async function verifyTrail(snapshot: Snapshot, publicKey?: string): Promise<Verified> {
+export async function verifyTrail(
+  snapshot: Snapshot,
+  publicKey?: string,
+  threads = 1,
+  checkRows: CheckRows = (...range) => checkRowsOf(snapshot, ...range),
+): Promise<Verified> {
   const { read } = snapshot
   const head = await findHead(read)
   const keys = await read.select().from(read.tables.auditKeys).orderBy(asc(read.tables.auditKeys.seq))
   const first = keys[0]?.publicKey
-  const checks = head === undefined ? undefined : createRowCheck(head, keys)
-  let rows = 0
-  const verified = (problem?: string, seq = 0): Verified => ({
+  const verified = (rows: number, problem?: string, seq = 0): Verified => ({
     rows,
     head,
     publicKey: first,
     fault: problem === undefined ? undefined : { seq, problem },
   })
-  for await (const batch of rowsOf(snapshot)) {
-    if (checks === undefined) return verified('there are rows, but the head of the trail is missing', batch[0]?.seq)
+  if (head === undefined) {
+    const { auditEvents: t } = read.tables
+    const [row] = await read.select({ seq: t.seq }).from(t).orderBy(asc(t.seq)).limit(1)
+    return verified(0, row !== undefined || keys.length > 0 ? 'the head of the trail is missing' : undefined, row?.seq)
+  }
+  const checked = await Promise.all(rangesOf(head, threads).map((range) => checkRows(head, keys, range)))
+  const rows = checked.reduce((sum, part) => sum + part.rows, 0)
+  const fault = checked.find((part) => part.fault !== undefined)?.fault
+  if (fault !== undefined) return verified(rows, fault.problem, fault.seq)
+  const lastSeq = checked.at(-1)?.lastSeq ?? 0
+  if (lastSeq < head.seq) return verified(rows, `rows up to ${head.seq} are missing`, lastSeq + 1)
+  if (publicKey !== undefined && first !== publicKey)
+    return verified(rows, 'the trail does not begin with the public key given')
+  return verified(rows, keyProblem(head.chainId, keys) ?? headProblem(head, keys))
+}
+
+/** The last one has no end: rows beyond the head are to be found, too. */
+function rangesOf({ prunedSeq, seq }: Head, threads: number): SeqRange[] {
+  const count = Math.max(1, Math.min(threads, Math.floor((seq - prunedSeq) / SMALLEST_RANGE)))
+  const starts = Array.from({ length: count }, (_, i) => prunedSeq + 1 + Math.floor(((seq - prunedSeq) * i) / count))
+  return starts.map((start, i) => ({
+    first: i === 0 ? 0 : start,
+    last: (starts[i + 1] ?? Number.MAX_SAFE_INTEGER) - 1,
+  }))
+}
+
+export async function checkRowsOf(
+  snapshot: Snapshot,
+  ...[head, keys, range]: Parameters<CheckRows>
+): Promise<CheckedRows> {
+  const check = createRowCheck(head, keys, await rowBefore(snapshot, head, range.first))
+  let rows = 0
+  for await (const batch of rowsOf(snapshot, range.first, range.last)) {
     for (const row of batch) {
-      const problem = checks.take(row)
-      if (problem !== undefined) return verified(problem, row.seq)
+      const problem = check.take(row)
+      if (problem !== undefined) return { rows, lastSeq: check.last(), fault: { seq: row.seq, problem } }
       rows++
     }
   }
-  if (head === undefined || checks === undefined)
-    return verified(keys.length > 0 ? 'the head of the trail is missing' : undefined)
-  if (checks.last() < head.seq) return verified(`rows up to ${head.seq} are missing`, checks.last() + 1)
-  if (publicKey !== undefined && first !== publicKey)
-    return verified('the trail does not begin with the public key given')
-  return verified(keyProblem(head.chainId, keys) ?? headProblem(head, keys))
+  return { rows, lastSeq: check.last(), fault: undefined }
+}
+
+async function rowBefore({ read }: Snapshot, head: Head, seq: number): Promise<{ seq: number; hash: string }> {
+  const { auditEvents: t } = read.tables
+  const columns = { seq: t.seq, hash: t.hash }
+  const [row] = await read.select(columns).from(t).where(lt(t.seq, seq)).orderBy(desc(t.seq)).limit(1)
+  return row ?? { seq: head.prunedSeq, hash: head.prunedHash }
 }
 
 /** Takes rows in their order and says what is wrong with one, if something is. */
-function createRowCheck(head: Head, keys: readonly StoredKey[]) {
-  let seq = head.prunedSeq
-  let hash = head.prunedHash
+function createRowCheck(head: Head, keys: readonly StoredKey[], before: { seq: number; hash: string }) {
+  let { seq, hash } = before
   const keysBySeq = new Map(keys.map((key) => [key.seq, key]))
   return {
     last: () => seq,

@@ -1,4 +1,5 @@
-import { and, eq } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
+import { compiledSelect } from '../db/compiled.ts'
 import type { Tx } from '../db/database.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Caller, KeyActor } from './caller.ts'
@@ -13,10 +14,7 @@ import { callersOf, selectKeys, unshared } from './key-rows.ts'
  *         the route asks for, `stale` when anything else was taken away meanwhile: the ceiling goes by all of it
  */
 export async function assertStillValid(tx: Tx, { caller, permissions }: KeyActor): Promise<void> {
-  const { apiKeys } = tx.tables
-  const [row] = await selectKeys(tx).where(
-    and(eq(apiKeys.id, caller.keyId), eq(apiKeys.organisationId, caller.organisationId)),
-  )
+  const [row] = await selectKey(tx, { keyId: caller.keyId, organisationId: caller.organisationId })
   const callers = row === undefined ? [] : callersOf(row, unshared)
   const fresh = callers.find(({ digest }) => digest === caller.digest)
   if (fresh === undefined || (fresh.endsAt !== null && fresh.endsAt <= tx.now))
@@ -28,6 +26,14 @@ export async function assertStillValid(tx: Tx, { caller, permissions }: KeyActor
       retryAfterSeconds: 1,
     })
 }
+
+const selectKey = compiledSelect((tx) => {
+  const { apiKeys } = tx.tables
+  const { placeholder } = sql
+  return selectKeys(tx).where(
+    and(eq(apiKeys.id, placeholder('keyId')), eq(apiKeys.organisationId, placeholder('organisationId'))),
+  )
+})
 
 type Powers = Pick<Caller, 'rank' | 'permissions'>
 

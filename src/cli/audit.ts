@@ -18,11 +18,8 @@ export const auditVerify = defineCommand({
   },
   async run({ flags, io }) {
     const loaded = loadFor({ flags, io })
-    const { verifyTrail } = await import('../audit/verify.ts')
-    const { withSnapshot } = await import('../db/snapshot.ts')
-    const verified = await withSnapshot(databaseOptions(loaded), (snapshot) =>
-      verifyTrail(snapshot, flags['public-key']),
-    )
+    const { verifyDatabase } = await import('../audit/verify-database.ts')
+    const verified = await verifyDatabase(databaseOptions(loaded), flags['public-key'])
     const { rows, head, publicKey, fault } = verified
     if (fault !== undefined)
       throw new StartError(

@@ -42,6 +42,8 @@ export type Tx = Reader &
     /** UTC milliseconds: the one time of this change, in its rows and in its audit row */
     now: number
     event: AuditDraft
+    /** runs the text of a query as drizzle built it; only for `compiled.ts` */
+    run(text: string, values: unknown[]): Promise<unknown[][]>
     /** the caches reload this object after the commit and before the answer */
     changed(kind: ChangeKind, id: string): void
     /**

@@ -126,6 +126,10 @@ async function runInSavepoint(writer: Connection, job: Job, closureMs: number): 
 function createTx(writer: Connection, life: { alive: boolean }, event: AuditDraft, changes: Change[]): Tx {
   let revision: Promise<number> | undefined
   const db = drizzle({ client: mortal(writer, life) })
+  const run: Tx['run'] = async (text, values) => {
+    requireLife(life)
+    return writer.query(text).values(...(values as string[]))
+  }
   const nextRevision = async (): Promise<number> => {
     const { revision: next } = writer
       .query('UPDATE installation SET revision = revision + 1 RETURNING revision')
@@ -136,6 +140,7 @@ function createTx(writer: Connection, life: { alive: boolean }, event: AuditDraf
     tables,
     now: Date.now(),
     event: { ...event },
+    run,
     changed: (kind: Change['kind'], id: string) => void changes.push({ kind, id }),
     revise: () => {
       requireLife(life)

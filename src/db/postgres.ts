@@ -180,6 +180,7 @@ function createTx(
   return Object.assign(db, {
     now: Date.now(),
     event: { ...event },
+    run: async (text: string, values: unknown[]) => unsafe(text, values).values(),
     changed: (kind: Change['kind'], id: string) => void changes.set(`${kind} ${id}`, { kind, id }),
     revise: () => {
       revision ??= nextRevision()

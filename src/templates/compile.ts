@@ -1,7 +1,17 @@
 import { GatehouseError, notFound } from '../errors.ts'
-import { MAX_PARTIAL_DEPTH, type Node, type PartialNodes, type Writing } from './fill.ts'
+import { MAX_PARTIAL_DEPTH, type Node, type PartialNodes } from './fill.ts'
 import { advance, atStart, escapeJson, type JsonPosition, type JsonState, stateOf } from './json-state.ts'
 import { indentLines } from './lines.ts'
+import {
+  advanceMessages,
+  atMessagesStart,
+  isInArguments,
+  isInMessages,
+  type Key,
+  MARK,
+  type MessagesPosition,
+  passTag,
+} from './messages-state.ts'
 import { type Name, type Part, parseTemplate, refuseAt, type Source } from './parse.ts'
 
 /** A stored partial, as its published (or asked for) version has it. */
@@ -53,17 +63,23 @@ export const startCompiling = (findPartial: FindPartial, unknownPartials: Compil
 /**
  * Compiles one of the template's texts; its partials wait for `compilePartials`.
  *
- * @param json  whether the text becomes JSON, so that every tag is compiled for its state (decision 21)
+ * @param holds what the text becomes: in JSON every tag is compiled for its state (decision 21)
  * @param label what the text is, for messages
  * @throws GatehouseError `invalid` (path `string`, with line and column), `not_found` for an unknown partial
  */
-export function compileText(text: string, json: boolean, label: string, compiling: Compiling): Node[] {
+export function compileText(
+  text: string,
+  holds: 'text' | 'arguments' | 'messages',
+  label: string,
+  compiling: Compiling,
+): Node[] {
   const source: Source = { text, path: 'string', label }
   const parts = parseTemplate(source)
   compiling.texts.push(parts)
-  const place: Place = { compiling, source, within: json ? atStart() : 'text', depth: 0 }
+  const within = holds === 'text' ? 'text' : holds === 'messages' ? atMessagesStart() : atStart()
+  const place: Place = { compiling, source, within, depth: 0 }
   const nodes = compileParts(parts, place, true)
-  if (json && stateAt(place) !== 'outside') throw refuseAt(source, text.length, 'a JSON string literal is not closed')
+  if (isLiteralOpen(place)) throw refuseAt(source, text.length, 'a JSON string literal is not closed')
   return nodes
 }
 
@@ -82,65 +98,108 @@ interface Place {
   readonly compiling: Compiling
   readonly source: Source
   /** no JSON; all of it inside a JSON string literal; or JSON, where the position moves along with the literals */
-  readonly within: 'text' | 'string' | JsonPosition
+  readonly within: 'text' | 'string' | JsonPosition | MessagesPosition
   /** partials around the text */
   readonly depth: number
 }
 
 /** @param whole whether nothing stands around the parts, so that the first and the last have no neighbours */
-function compileParts(parts: Part[], place: Place, whole = false): Node[] {
-  const nodes = parts.map((part) => compilePart(part, place))
-  if (typeof place.within === 'string') return nodes
-  return nodes.map((node, i) => {
-    if (node.type !== 'variable' || node.writing !== 'value') return node
-    const before = endsApart(nodes[i - 1], whole) ? '' : ' '
-    const after = startsApart(nodes[i + 1], whole) ? '' : ' '
-    return { ...node, before, after }
+const compileParts = (parts: Part[], place: Place, whole = false): Node[] =>
+  parts.flatMap((part, i) => {
+    if (part.type === 'literal') return compileLiteral(part, place)
+    const before = endsApart(parts[i - 1], whole) ? '' : ' '
+    const after = startsApart(parts[i + 1], whole) ? '' : ' '
+    return compileTag(part, { before, after }, place)
   })
-}
 
 // `1{{x}}2` must not become another number: a whole JSON value gets blanks where its neighbour may not be punctuation.
 
-const endsApart = (previous: Node | undefined, whole: boolean): boolean =>
-  previous === undefined ? whole : previous.type === 'literal' && /[\s[{,:]$/.test(previous.text)
+const endsApart = (previous: Part | undefined, whole: boolean): boolean =>
+  previous === undefined ? whole : previous.type === 'literal' && /[\s[{,:"]$/.test(previous.text)
 
-const startsApart = (next: Node | undefined, whole: boolean): boolean =>
-  next === undefined ? whole : next.type === 'literal' && /^[\s\]},:]/.test(next.text)
+const startsApart = (next: Part | undefined, whole: boolean): boolean =>
+  next === undefined ? whole : next.type === 'literal' && /^[\s\]},:"]/.test(next.text)
 
-function compilePart(part: Part, place: Place): Node {
-  if (part.type === 'literal') return compileLiteral(part.text, place)
-  const writing = writingAt(part.start, place)
-  if (part.type === 'partial') return compilePartial(part.reference, part.indent, part.start, place)
+type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
+
+function compileLiteral({ text, start }: PartOf<'literal'>, { within, source }: Place): Node {
+  if (typeof within === 'string') return { type: 'literal', text: within === 'string' ? escapeJson(text) : text }
+  if (isInMessages(within)) {
+    const early = advanceMessages(within, text)
+    if (early !== undefined)
+      throw refuseAt(source, start + early, 'the arguments end here, but a JSON string literal in them is not closed')
+  } else advance(within, text)
+  return { type: 'literal', text }
+}
+
+function compileTag(part: Exclude<Part, { type: 'literal' }>, blanks: Blanks, place: Place): Node[] {
+  const { within } = place
+  const state = stateAt(place)
+  if (state === 'escape')
+    throw refuseAt(
+      place.source,
+      part.start,
+      'a tag must not follow a backslash or stand in a \\u escape; write \\\\ for a backslash',
+    )
+  if (typeof within !== 'string' && isInMessages(within)) passTag(within)
+  if ('parts' in part) return [compileSection(part, place)]
+  return fitInLiteral(
+    part.type === 'partial' ? compilePartial(part, place) : compileVariable(part, state, blanks, place),
+    place,
+  )
+}
+
+interface Blanks {
+  before: string
+  after: string
+}
+
+function compileVariable(
+  part: PartOf<'variable' | 'private'>,
+  state: 'text' | JsonState,
+  blanks: Blanks,
+  place: Place,
+): Node {
+  const { name } = part
+  note(name, place.compiling)
+  const writing = state === 'text' ? 'text' : state === 'string' ? 'escaped' : 'value'
+  if (part.type === 'variable')
+    return { type: 'variable', name, writing, ...(writing === 'value' ? blanks : { before: '', after: '' }) }
+  if (writing === 'value')
+    throw refuseAt(place.source, part.start, 'a private partial stands only inside a JSON string literal')
+  return { type: 'private', name, indent: part.indent, writing }
+}
+
+/** Makes what a tag writes fit the string literal around: arguments are JSON inside a literal, so it is escaped for both. */
+function fitInLiteral(node: Node, { within }: Place): Node[] {
+  if (typeof within === 'string' || !within.inString || !isInMessages(within) || within.owner === 'other') return [node]
+  return within.owner === 'arguments' ? [{ type: 'escaped', node }] : [{ type: 'literal', text: MARK }, node]
+}
+
+function compileSection(part: PartOf<'section' | 'inverted'>, place: Place): Node {
+  const { within, source } = place
   note(part.name, place.compiling)
-  switch (part.type) {
-    case 'variable':
-      return { type: 'variable', name: part.name, writing, before: '', after: '' }
-    case 'private':
-      if (writing === 'value')
-        throw refuseAt(place.source, part.start, 'a private partial stands only inside a JSON string literal')
-      return { type: 'private', name: part.name, indent: part.indent, writing }
-    default: {
-      const before = stateAt(place)
-      const nodes = compileParts(part.parts, place)
-      if (stateAt(place) !== before)
-        throw refuseAt(
-          place.source,
-          part.end,
-          'the section must close where it opens: both inside a JSON string literal, or both outside',
-        )
-      return { type: part.type, name: part.name, nodes }
-    }
+  const before = describeState(place)
+  const awaited = awaitedAt(place)
+  const nodes = compileParts(part.parts, place)
+  if (describeState(place) !== before)
+    throw refuseAt(
+      source,
+      part.end,
+      'the section must close where it opens: both inside a JSON string literal, or both outside',
+    )
+  if (leavesKey(place, awaited))
+    throw refuseAt(source, part.end, 'the value of the last key must stand in the section too')
+  if (typeof within !== 'string' && isInMessages(within)) {
+    passTag(within)
+    within.awaited = awaited
   }
+  return { type: part.type, name: part.name, nodes }
 }
 
-function compileLiteral(text: string, { within }: Place): Node {
-  if (typeof within !== 'string') advance(within, text)
-  return { type: 'literal', text: within === 'string' ? escapeJson(text) : text }
-}
-
-function compilePartial(reference: string, indent: string, start: number, place: Place): Node {
+function compilePartial({ reference, indent, start }: PartOf<'partial'>, place: Place): Node {
   const { compiling } = place
-  const key = `${reference}\n${stateAt(place)}\n${indent}`
+  const key = `${reference}\n${describeState(place)} ${awaitedAt(place)}\n${indent}`
   let partial = compiling.bodies.get(key)
   if (partial === undefined) {
     partial = { nodes: [] }
@@ -157,13 +216,15 @@ function queueBody(partial: PartialNodes, found: PartialText, indent: string, st
   compiling.used.set(found.versionId, found)
   if (around.depth === MAX_PARTIAL_DEPTH) return
   const within = withinPartial(around)
+  const awaited = awaitedAt(around)
   compiling.pending.push(() => {
     const source: Source = { text: indentLines(found.text, indent), path: 'string', label: 'a partial' }
     countPartial(source.text, compiling)
     const place: Place = { compiling, source, within, depth: around.depth + 1 }
     partial.nodes = compileParts(parseTemplate(source), place)
-    if (typeof within !== 'string' && stateAt(place) !== 'outside')
-      throw refuseAt(around.source, start, 'this partial leaves a JSON string literal open')
+    if (isLiteralOpen(place)) throw refuseAt(around.source, start, 'this partial leaves a JSON string literal open')
+    if (leavesKey(place, awaited))
+      throw refuseAt(around.source, start, 'this partial ends with a key without its value')
   })
 }
 
@@ -173,8 +234,8 @@ function queueBody(partial: PartialNodes, found: PartialText, indent: string, st
  */
 function withinPartial(around: Place): Place['within'] {
   const state = stateAt(around)
-  if (state === 'outside') return atStart()
-  return state === 'text' ? 'text' : 'string'
+  if (state !== 'outside') return state === 'text' ? 'text' : 'string'
+  return isOutsideInMessages(around.within) ? atMessagesStart(around.within.awaited) : atStart()
 }
 
 function countPartial(text: string, compiling: Compiling): void {
@@ -185,18 +246,30 @@ function countPartial(text: string, compiling: Compiling): void {
   }
 }
 
-const stateAt = ({ within }: Place): 'text' | JsonState => (typeof within === 'string' ? within : stateOf(within))
-
-function writingAt(start: number, place: Place): Writing {
-  const state = stateAt(place)
-  if (state === 'escape')
-    throw refuseAt(
-      place.source,
-      start,
-      'a tag must not follow a backslash or stand in a \\u escape; write \\\\ for a backslash',
-    )
-  return state === 'text' ? 'text' : state === 'string' ? 'escaped' : 'value'
+/** The state that a tag is compiled for: inside the arguments of a call, that of their own JSON. */
+function stateAt({ within }: Place): 'text' | JsonState {
+  if (typeof within === 'string') return within
+  const state = stateOf(within)
+  return state === 'string' && isInArguments(within) ? stateOf(within.inner) : state
 }
+
+/** The state and, in messages, whose string literal it is: where these are the same, text means the same. */
+function describeState(place: Place): string {
+  const { within } = place
+  const state = stateAt(place)
+  if (typeof within === 'string' || !isInMessages(within)) return state
+  return within.inString ? `${state} of ${within.owner}` : `${state} in messages`
+}
+
+const isLiteralOpen = ({ within }: Place): boolean => typeof within !== 'string' && within.inString
+
+const isOutsideInMessages = (within: Place['within']): within is MessagesPosition =>
+  typeof within !== 'string' && isInMessages(within) && !within.inString
+
+const awaitedAt = ({ within }: Place): Key => (isOutsideInMessages(within) ? within.awaited : 'other')
+
+/** Whether a key that may be `arguments` waits for its value and did not so before. */
+const leavesKey = (place: Place, before: Key): boolean => ![before, 'other'].includes(awaitedAt(place))
 
 /** The first segment and the whole: a stored default may be saved under either. */
 function note(name: Name, { names }: Compiling): void {

@@ -17,6 +17,8 @@ export type Node =
   | { type: 'section' | 'inverted'; name: Name; nodes: Node[] }
   | { type: 'partial'; partial: PartialNodes }
   | { type: 'private'; name: Name; indent: string; writing: Writing }
+  /** what `node` writes, escaped once more: it stands in JSON inside a JSON string literal */
+  | { type: 'escaped'; node: Node }
 
 /** Filled in after it was made, so that a partial can include itself. */
 export interface PartialNodes {
@@ -67,6 +69,8 @@ function fillNode(node: Node, frame: Frame | undefined, run: Run): string {
       const text = fillPrivate(indentLines(textOf(lookUp(node.name, frame, run)), node.indent), frame, run)
       return node.writing === 'escaped' ? escapeJson(text) : text
     }
+    case 'escaped':
+      return escapeJson(fillNode(node.node, frame, run))
   }
 }
 

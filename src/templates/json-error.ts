@@ -5,8 +5,8 @@ export interface JsonError {
 }
 
 const BLANKS = /[ \t\n\r]*/y
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y
-const UNFINISHED_STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y
+/** A piece of a string: matched whole, a long string would be more than the engine's pattern matching can take back. */
+const PIECE = /[^"\\\u0000-\u001f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 
 /** What may come next at a place. */
@@ -37,7 +37,7 @@ export function findJsonError(text: string): JsonError | undefined {
       offset++
     } else if (expected === 'key' || expected === 'key or }') {
       if (char !== '"') return { offset, message: 'expected a key in double quotes' }
-      const end = skip(STRING, text, offset)
+      const end = skipString(text, offset)
       if (end === offset) return stringError(text, offset)
       expected = 'colon'
       offset = end
@@ -46,7 +46,7 @@ export function findJsonError(text: string): JsonError | undefined {
       expected = char === '[' ? 'value or ]' : 'key or }'
       offset++
     } else {
-      const end = skip(char === '"' ? STRING : SCALAR, text, offset)
+      const end = char === '"' ? skipString(text, offset) : skip(SCALAR, text, offset)
       if (end === offset) return char === '"' ? stringError(text, offset) : { offset, message: 'expected a value' }
       expected = 'comma'
       offset = end
@@ -61,13 +61,25 @@ function skip(pattern: RegExp, text: string, offset: number): number {
   return pattern.test(text) ? pattern.lastIndex : offset
 }
 
+/** The end of the string that opens at `start`; `start` itself where it is none. */
+function skipString(text: string, start: number): number {
+  const end = skipPieces(text, start + 1)
+  return text[end] === '"' ? end + 1 : start
+}
+
+function skipPieces(text: string, start: number): number {
+  let end = start
+  for (let next = skip(PIECE, text, end); next > end; next = skip(PIECE, text, end)) end = next
+  return end
+}
+
 const mayClose = (char: ']' | '}', open: '[' | '{' | undefined, expected: Expectation): boolean =>
   char === ']'
     ? open === '[' && (expected === 'comma' || expected === 'value or ]')
     : open === '{' && (expected === 'comma' || expected === 'key or }')
 
 function stringError(text: string, start: number): JsonError {
-  const offset = skip(UNFINISHED_STRING, text, start)
+  const offset = skipPieces(text, start + 1)
   if (offset >= text.length) return { offset: start, message: 'the string is not closed' }
   return {
     offset,

@@ -1,29 +1,46 @@
 /** Where a character of a JSON text stands. `escape` is inside a literal, after a backslash or within `\uXXXX`. */
 export type JsonState = 'outside' | 'string' | 'escape'
 
-/** The state of a JSON text so far; `hexDigits` of a `\u` escape are still to come. */
+/** The state of a JSON text so far; `unfinished` is an escape that is still to end, as `\` or `\u00`. */
 export interface JsonPosition {
   inString: boolean
-  backslash: boolean
-  hexDigits: number
+  unfinished: string
 }
 
-export const atStart = (): JsonPosition => ({ inString: false, backslash: false, hexDigits: 0 })
+export const atStart = (): JsonPosition => ({ inString: false, unfinished: '' })
 
-export const stateOf = (position: JsonPosition): JsonState =>
-  !position.inString ? 'outside' : position.backslash || position.hexDigits > 0 ? 'escape' : 'string'
+export const stateOf = ({ inString, unfinished }: JsonPosition): JsonState =>
+  !inString ? 'outside' : unfinished === '' ? 'string' : 'escape'
+
+/** Moves the position over one UTF-16 unit. @returns what it adds to the text of a string literal; empty for nothing */
+export function step(position: JsonPosition, char: string): string {
+  if (!position.inString) {
+    position.inString = char === '"'
+    return ''
+  }
+  if (position.unfinished !== '') {
+    const sequence = position.unfinished + char
+    const ends = sequence[1] !== 'u' || sequence.length === UNICODE_ESCAPE_LENGTH
+    position.unfinished = ends ? '' : sequence
+    return ends ? unescapeOne(sequence) : ''
+  }
+  if (char === '\\') position.unfinished = char
+  else if (char === '"') position.inString = false
+  else return char
+  return ''
+}
 
 /** Moves the position over literal text. */
 export function advance(position: JsonPosition, text: string): void {
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i]!
-    if (position.hexDigits > 0) position.hexDigits--
-    else if (position.backslash) {
-      position.backslash = false
-      if (char === 'u') position.hexDigits = 4
-    } else if (char === '\\' && position.inString) position.backslash = true
-    else if (char === '"') position.inString = !position.inString
-  }
+  for (let i = 0; i < text.length; i++) step(position, text[i]!)
+}
+
+const UNICODE_ESCAPE_LENGTH = '\\u0000'.length
+const CONTROLS = new Map(Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }))
+
+const unescapeOne = (sequence: string): string => {
+  const name = sequence[1]!
+  return name === 'u' ? String.fromCharCode(Number.parseInt(sequence.slice(2), 16)) : (CONTROLS.get(name) ?? name)
 }
 
 const NEEDS_ESCAPE = /["\\\u0000-\u001f]/

@@ -1,8 +1,9 @@
 import { GatehouseError, invalidField } from '../errors.ts'
 import { parseStrict } from '../json.ts'
 import { findJsonError } from './json-error.ts'
+import { findRefusal } from './json-refusal.ts'
 import { stripTrailingCommas } from './json-state.ts'
-import { refuseAt } from './parse.ts'
+import { refuseAt, TEMPLATE_LIMIT_BYTES } from './parse.ts'
 
 /**
  * The JSON of a chat template, whose tags stand inside its strings (decision 20).
@@ -35,15 +36,21 @@ export function parseFilledText(text: string): unknown {
 
 function explain(error: unknown, text: string, label: string): unknown {
   const found = findJsonError(text)
-  if (found === undefined) {
-    const reason = error instanceof GatehouseError ? error.complaints[0]?.message : undefined
-    return reason === undefined ? error : invalidField('string', `${label}: ${reason.replace('the body', 'it')}`)
-  }
+  if (found === undefined) return explainRefusal(error, text, label)
   const tag = tagAround(text, found.offset)
   const source = { text, path: 'string', label: `${label} is not JSON` }
   return tag === undefined
     ? refuseAt(source, found.offset, found.message)
     : refuseAt(source, tag, 'a tag outside a string needs is_raw_template: 1')
+}
+
+/** A refusal of JSON. What a template was filled to can be so long that looking for the place would hold up others. */
+function explainRefusal(error: unknown, text: string, label: string): unknown {
+  const refusal = text.length > TEMPLATE_LIMIT_BYTES ? undefined : findRefusal(text)
+  if (refusal !== undefined)
+    return refuseAt({ text, path: 'string', label }, refusal.offset, refusal.message.replace('the body', 'it'))
+  const reason = error instanceof GatehouseError ? error.complaints[0]?.message : undefined
+  return reason === undefined ? error : invalidField('string', `${label}: ${reason.replace('the body', 'it')}`)
 }
 
 /** A tag in place of a value fails at its second brace, where an object lacks its key. */

@@ -1,6 +1,7 @@
 import { type Compiling, compileText } from './compile.ts'
 import type { Run } from './context.ts'
 import { filler, type Node } from './fill.ts'
+import { findJsonError } from './json-error.ts'
 import { stripTrailingCommas } from './json-state.ts'
 import { joinTextParts, type Message } from './messages.ts'
 
@@ -41,10 +42,29 @@ function compileValue(value: unknown, path: string, compiling: Compiling): Fille
 function compileString(text: string, path: string, compiling: Compiling): Filler {
   if (!text.includes('{{')) return undefined
   const json = ARGUMENTS.test(path)
-  const nodes = compileText(text, json, path, compiling)
+  const nodes = compileText(text, json ? 'arguments' : 'text', path, compiling)
   const fill = filler(nodes)
   return json && nodes.some(mayRepeat) ? (run) => stripTrailingCommas(fill(run)) : fill
 }
+
+/**
+ * Takes the commas that list sections left off the arguments of a message's calls, where that makes them JSON.
+ *
+ * @param message of a filled raw template, in whatever state of checking; changed and returned
+ */
+export function stripInArguments(message: Message): Message {
+  const { tool_calls: calls, function_call: call } = message
+  for (const holder of [call, ...(Array.isArray(calls) ? calls.map((one) => memberOf(one, 'function')) : [])]) {
+    const text = memberOf(holder, 'arguments')
+    if (typeof text !== 'string' || findJsonError(text) === undefined) continue
+    const stripped = stripTrailingCommas(text)
+    if (findJsonError(stripped) === undefined) (holder as Record<string, unknown>)['arguments'] = stripped
+  }
+  return message
+}
+
+const memberOf = (holder: unknown, key: string): unknown =>
+  typeof holder === 'object' && holder !== null ? (holder as Record<string, unknown>)[key] : undefined
 
 const mayRepeat = (node: Node): boolean => node.type === 'section' || node.type === 'partial'
 

@@ -12,8 +12,9 @@ import { type Lookups, type Run, startRun } from './context.ts'
 import { filler } from './fill.ts'
 import { parseFilledText, parseMessagesText } from './json-text.ts'
 import { checkMessages, joinTextParts } from './messages.ts'
+import { takeMarks } from './messages-state.ts'
 import { type Part, parseTemplate, TEMPLATE_LIMIT_BYTES } from './parse.ts'
-import { compileMessages } from './shape.ts'
+import { compileMessages, stripInArguments } from './shape.ts'
 
 export type { FindPartial, Lookups, PartialText, VariableComponents }
 
@@ -102,7 +103,7 @@ function kindOf(text: string, raw: boolean): TemplateKind {
 function makeFill(text: string, raw: boolean, kind: TemplateKind, compiling: Compiling): (run: Run) => unknown {
   const fill =
     kind === 'text'
-      ? filler(compileText(text, false, THE_TEMPLATE, compiling))
+      ? filler(compileText(text, 'text', THE_TEMPLATE, compiling))
       : raw
         ? rawMessages(text, compiling)
         : messages(text, compiling)
@@ -117,14 +118,14 @@ function messages(text: string, compiling: Compiling): (run: Run) => unknown {
 }
 
 function rawMessages(text: string, compiling: Compiling): (run: Run) => unknown {
-  const fill = filler(compileText(text, true, THE_TEMPLATE, compiling))
+  const fill = filler(compileText(text, 'messages', THE_TEMPLATE, compiling))
   return (run) => {
-    const messages = parseFilledText(fill(run))
+    const messages = parseFilledText(takeMarks(fill(run)))
     if (!Array.isArray(messages) || messages.length === 0)
       throw invalidField('string', 'the filled template must be a JSON array with at least one message')
     if (!messages.every((message) => typeof message === 'object' && message !== null && !Array.isArray(message)))
       throw invalidField('string', 'every message of the filled template must be an object')
-    return messages.map(joinTextParts)
+    return messages.map((message, i) => joinTextParts(stripInArguments(message), i))
   }
 }
 

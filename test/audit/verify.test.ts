@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { type Audited, createTrail } from '../../src/audit/audited.ts'
 import { canonicalJson, rowHash } from '../../src/audit/chain.ts'
-import { verifyTrail } from '../../src/audit/verify.ts'
-import type { Database, Tx } from '../../src/db/database.ts'
+import { findHead } from '../../src/audit/head.ts'
+import { checkRowsOf, verifyTrail } from '../../src/audit/verify.ts'
+import type { Database, Reader, Tx } from '../../src/db/database.ts'
 import { TEST_AUDIT_KEYS } from '../support/audit.ts'
 import { DIALECTS, openTestDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -159,6 +160,28 @@ describe.each(DIALECTS)('the trail: %s', (dialect) => {
           .returning(),
       ),
     ).toBeDefined()
+  })
+
+  test('parts of it that are checked apart miss nothing at their seams', async () => {
+    const head = (await findHead(db.read))!
+    const checkApart = async (read: Reader, end: number) => {
+      const check = (first: number, last: number) => checkRowsOf({ read }, head, [], { first, last })
+      return [await check(0, end), await check(end + 1, Number.MAX_SAFE_INTEGER)]
+    }
+    for (let end = 1; end < ROWS; end++) {
+      expect(await checkApart(db.read, end)).toEqual([
+        { rows: end, lastSeq: end, fault: undefined },
+        { rows: ROWS - end, lastSeq: ROWS, fault: undefined },
+      ])
+      for (const seq of [end, end + 1]) {
+        let found: number[] = []
+        await afterTampering(async (tx) => {
+          await setRow(seq, { hash: 'f'.repeat(64) })(tx)
+          found = (await checkApart(tx, end)).flatMap(({ fault }) => fault?.seq ?? [])
+        })
+        expect(found).toContain(seq)
+      }
+    }
   })
 
   test('neither head nor key can be removed, and no other key can take its place', async () => {

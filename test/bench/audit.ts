@@ -2,9 +2,8 @@ import { Database as Connection } from 'bun:sqlite'
 import { join } from 'node:path'
 import { createAuditReader } from '../../src/audit/reader.ts'
 import type { AuditFilter } from '../../src/audit/store.ts'
-import { verifyTrail } from '../../src/audit/verify.ts'
+import { verifyDatabase } from '../../src/audit/verify-database.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { withSnapshot } from '../../src/db/snapshot.ts'
 import { startServer } from '../../src/http/server.ts'
 import { TEST_AUDIT_KEYS } from '../support/audit.ts'
 import { openTestGatehouse } from '../support/gatehouse.ts'
@@ -32,9 +31,7 @@ async function longTrail({ dir, tell }: Bench): Promise<Figure[]> {
   const filters = filtersOf(connection)
   connection.close()
   const startedAt = performance.now()
-  const { rows, fault } = await withSnapshot({ dialect: 'sqlite', dataDir, create: false }, (snapshot) =>
-    verifyTrail(snapshot),
-  )
+  const { rows, fault } = await verifyDatabase({ dialect: 'sqlite', dataDir, create: false })
   const perSecond = rows / ((performance.now() - startedAt) / 1000)
   return [
     {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { findJsonError } from '../../src/templates/json-error.ts'
 import { stripTrailingCommas } from '../../src/templates/json-state.ts'
-import { evaluate, type Item, partialTexts, print, type Tree } from './reference.ts'
-import { save } from './support.ts'
+import { evaluate, type Item, insideArguments, insideJson, partialTexts, print, spell, type Tree } from './reference.ts'
+import { argumentsOf, callOf, failureOf, rawCall, save } from './support.ts'
 
 const NAMES = [
   'a',
@@ -85,8 +85,9 @@ const { tree } = fc.letrec<{ tree: Tree; item: Item }>((tie) => ({
 const scopesOf = (requested: Record<string, unknown>, defaults: Record<string, unknown>) => [
   { ...defaults, ...requested },
 ]
+/** How an author may write the characters of a string literal, in turn. */
+const spelling = fc.array(fc.constantFrom('short' as const, 'unicode' as const), { minLength: 1, maxLength: 7 })
 const user = (content: string) => [{ role: 'user', content }]
-const insideJson = (text: string) => JSON.stringify(text).slice(1, -1)
 
 describe('for any template and any values', () => {
   test('the compiled form is the reference, as text, in a chat string, and in a raw string literal', () => {
@@ -99,6 +100,20 @@ describe('for any template and any values', () => {
         expect(save(user(template), { partials }).fill(requested, defaults)).toEqual(user(`x${expected}`))
         const rawText = `[{"role":"user","content":"x${print(tree, insideJson)}"}]`
         expect(save(rawText, { raw: true, partials }).fill(requested, defaults)).toEqual(user(`x${expected}`))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('the compiled form is the reference inside the arguments of a raw call too', () => {
+    fc.assert(
+      fc.property(tree, variables, spelling, (tree, requested, ways) => {
+        const expected = evaluate(tree, scopesOf(requested, {}), insideArguments)
+        const key = spell('arguments', ways)
+        const rawText = rawCall(`"${key}":"{\\"s\\":\\"x${print(tree, insideArguments.literal)}\\"}"`)
+        const filled = save(rawText, { raw: true, partials: partialTexts(tree) }).fill(requested, {})
+        expect(argumentsOf(filled)).toBe(JSON.parse(`"{\\"s\\":\\"x${expected}\\"}"`))
+        expect(JSON.parse(argumentsOf(filled))).toEqual({ s: `x${evaluate(tree, scopesOf(requested, {}))}` })
       }),
       { numRuns: 500 },
     )
@@ -164,6 +179,39 @@ describe('for any value', () => {
       fc.property(text, value, fc.array(text, { maxLength: 3 }), (v, w, list) => {
         const [message] = template.fill({ v, w, list }, {}) as [{ function_call: { arguments: string } }]
         expect(JSON.parse(message.function_call.arguments)).toEqual({ s: v, w: asJson(w), l: list })
+      }),
+    )
+  })
+
+  test('arguments of a raw call stay the JSON that the author wrote, however he spelled it', () => {
+    const author =
+      '{"s":"{{v}}","w":{{w}},"l":[{{#list}}"{{.}}",{{/list}}],"p":"{{>words}}","o":{{>object}},"t":"{{>>t}}",{{#on}}"{{v}}":1,{{/on}}}'
+    const partials = { words: '"{{v}}"\\', object: '{"k":"{{v}}","w":{{w}}}' }
+    fc.assert(
+      fc.property(text, value, fc.array(text, { maxLength: 3 }), spelling, (v, w, list, ways) => {
+        const rawText = rawCall(`"${spell('arguments', ways)}" : "${spell(author, ways)}"`)
+        const filled = save(rawText, { raw: true, partials }).fill({ v, w, list, t: '<{{v}}>', on: false }, {})
+        expect(JSON.parse(argumentsOf(filled))).toEqual({
+          s: v,
+          w: asJson(w),
+          l: list,
+          p: `"${v}"\\`,
+          o: { k: v, w: asJson(w) },
+          t: `<${v}>`,
+        })
+      }),
+    )
+  })
+
+  test('no key that a value makes becomes arguments whose value is only text', () => {
+    const template = save(rawCall('"{{k}}{{l}}":"{\\"to\\":\\"{{v}}\\"}"'), { raw: true })
+    const piece = fc.constantFrom('arguments', 'argu', 'ments', '', 'x', '\u0000')
+    fc.assert(
+      fc.property(piece, piece, text, (k, l, v) => {
+        const fill = () => template.fill({ k, l, v }, {})
+        if (k + l === 'arguments') expect(failureOf(fill).message).toContain('a key with a tag became arguments')
+        else if (!`${k}${l}`.includes('\0')) expect(callOf(fill())[k + l]).toBe(`{"to":"${v}"}`)
+        else expect(failureOf(fill).code).toBe('invalid')
       }),
     )
   })

@@ -18,6 +18,30 @@ export interface Writing {
 
 export const plain: Writing = { write: textOf, literal: (text) => text }
 
+/** Text inside a string literal of the JSON that a call's arguments are, itself inside a literal of a raw template. */
+export const insideArguments: Writing = {
+  write: (value) => insideJson(insideJson(textOf(value))),
+  literal: (text) => insideJson(insideJson(text)),
+}
+
+export const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/**
+ * A template text as it may stand inside a JSON string literal: each character plainly where it can be, shortly escaped,
+ * or as `\uXXXX`, as `ways` say in turn. Tags stay.
+ */
+export function spell(template: string, ways: ('short' | 'unicode')[]): string {
+  let at = 0
+  const spellOne = (char: string): string =>
+    ways[at++ % ways.length] === 'short' ? insideJson(char) : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return template
+    .split(/(\{\{[^{}]*\}\})/)
+    .map((piece, i) =>
+      i % 2 === 1 ? piece : Array.from({ length: piece.length }, (_, j) => spellOne(piece[j]!)).join(''),
+    )
+    .join('')
+}
+
 /** What the template must become. `scopes`: innermost first, the defaults last. */
 export function evaluate(tree: Tree, scopes: unknown[], writing: Writing = plain): string {
   return tree.map((item) => evaluateItem(item, scopes, writing)).join('')

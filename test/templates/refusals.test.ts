@@ -76,7 +76,26 @@ describe('a template is refused at save with the place', () => {
     ['an end too early', '[{"role":', 'line 1, column 10: the text ends too early'],
     ['the wrong bracket', '[{"role":"user"]]', 'line 1, column 16: expected a comma or }'],
     ['a number that is none', '[{"a":01}]', 'line 1, column 8: expected a comma or }'],
-    ['a key twice', '[{"role":"user","role":"system","content":""}]', 'a key stands twice'],
+    [
+      'a key twice',
+      '[{"role":"user",\n "role" :"system","content":""}]',
+      'the chat template, line 2, column 2: a key stands twice',
+    ],
+    ['a key twice, spelled in two ways', '[{"a":{"b":1},"\\u0061":[]}]', 'line 1, column 15: a key stands twice'],
+    ['a key twice in a later object', '[{"a":1},{"a":1,"b":{"a":2},"a":3}]', 'line 1, column 29: a key stands twice'],
+    [
+      'a key twice behind a long text',
+      `[{"a":"${'x'.repeat(500_000)}",\n"a":1}]`,
+      'the chat template, line 2, column 1: a key stands twice',
+    ],
+    ['a key that changes objects', '[{"a":"__proto__","__proto__":{}}]', 'line 1, column 19: the key __proto__'],
+    [
+      'brackets without end',
+      `[{"a":\n${'['.repeat(100)}${']'.repeat(100)}}]`,
+      'the chat template, line 2, column 63: it is nested deeper than 64 levels',
+    ],
+    ['a number beyond all', '[{"a":1,"b":1e999}]', 'line 1, column 13: a number is too large'],
+    ['half a character', '[{"a":"b","c":"\\ud800"}]', 'line 1, column 15: must not contain'],
     ['no message', ' [ ] ', 'at least one message'],
   ])('chat: %s', (_name, template, message) => {
     const failure = failureOf(() => check(template))

@@ -30,6 +30,19 @@ export function save(
   return compileTemplate(text, raw, kind, partialsOf(partials))
 }
 
+/** A raw template with one tool call, whose function holds these members. */
+export const rawCall = (members: string): string =>
+  `[{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"pay",${members}}}]}]`
+
+/** The function of the one call in filled messages. */
+export function callOf(filled: unknown): Record<string, unknown> {
+  const [message] = filled as [{ tool_calls: [{ function: Record<string, unknown> }] }]
+  return message.tool_calls[0].function
+}
+
+/** The arguments of the one call in filled messages. */
+export const argumentsOf = (filled: unknown): string => callOf(filled)['arguments'] as string
+
 /** The failure of `work`; a work that does not fail fails the test. */
 export function failureOf(work: () => unknown): GatehouseError {
   try {
