@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)('two servers on one PostgreSQL', () => {
       expect(await ok(Promise.resolve(one!))).toEqual(other!.body)
       expect([one, other].map((answer) => answer!.headers.get('idempotent-replayed')).sort()).toEqual([null, 'true'])
       const rows = (await auditTrail(stored.read)).filter(({ resource_name }) => resource_name === name)
-      expect(rows.map(doneBy)).toEqual(['labels.create.replay', 'labels.create'])
+      expect(rows.map(doneBy)).toEqual(['labels.replay', 'labels.create'])
     }
   })
 
@@ -136,7 +136,8 @@ describe.skipIf(!hasPostgres)('two servers on one PostgreSQL', () => {
     expect(await site.command('audit', 'verify')).toMatchObject({ exitCode: 0, err: '' })
     const rows = await auditTrail(stored.read)
     expect(rows.map(({ seq }) => seq)).toEqual(rows.map((_, i) => rows.length - i))
-    expect(rows.slice(0, -before).map(({ resource_name }) => resource_name)).toIncludeSameMembers(names)
+    const told = rows.slice(0, -before).map(({ resource_name }) => String(resource_name))
+    expect(told.toSorted()).toEqual(names.toSorted())
   })
 })
 
@@ -253,39 +254,46 @@ describe.skipIf(!hasPostgres)('on a node that has not heard of it yet', () => {
 })
 
 describe.skipIf(!hasPostgres)('a node that cannot look for changes', () => {
+  /** Another node, its way to the database, and what a render there is answered: 404 as long as it serves. */
+  async function startCuttable(name: string) {
+    const database = new URL(site.env['GATEHOUSE_DATABASE_URL']!)
+    const proxy = await startTcpProxy(Number(database.port))
+    database.port = `${proxy.port}`
+    const url = await start(name, {
+      GATEHOUSE_DATABASE_URL: database.href,
+      GATEHOUSE_DATABASE_POLL_MS: '100',
+      GATEHOUSE_CACHE_MAX_STALENESS_SECONDS: '1',
+      GATEHOUSE_SERVER_DRAIN_SECONDS: '0',
+    })
+    const { key } = await newKey(url, ['prompts.render'])
+    const render = async () => (await call(url, 'POST', '/v1/prompts/none/render', { variables: {} }, key)).status
+    expect(await render()).toBe(404)
+    return { proxy, url, render }
+  }
+
   test.each(['closed', 'silent'] as const)(
-    'answers 503 to all but health once it is too long (its way to the database is %s), and serves again later',
+    'serves from memory, then answers 503 to all but health (its way to the database is %s)',
     async (how) => {
-      const database = new URL(site.env['GATEHOUSE_DATABASE_URL']!)
-      const proxy = await startTcpProxy(Number(database.port))
-      database.port = `${proxy.port}`
-      const url = await start(`cut-off-${how}`, {
-        GATEHOUSE_DATABASE_URL: database.href,
-        GATEHOUSE_DATABASE_POLL_MS: '100',
-        GATEHOUSE_CACHE_MAX_STALENESS_SECONDS: '1',
-      })
-      const { key } = await newKey(url, ['prompts.list', 'prompts.render'])
-      const render = () => call(url, 'POST', '/v1/prompts/none/render', { variables: {} }, key)
-      expect((await render()).status).toBe(404)
+      const { proxy, url, render } = await startCuttable(how)
       proxy.cut(how)
-      expect((await render()).status).toBe(404)
-      expect(await timeUntil(async () => (await render()).status === 503)).toBeLessThan(1_000 + BOUND_MS)
-      for (const answer of [await render(), await newLabel(url), await call(url, 'GET', '/v1/labels')])
+      expect(await render()).toBe(404)
+      expect(await timeUntil(async () => (await render()) === 503)).toBeLessThan(1_000 + BOUND_MS)
+      for (const answer of [await newLabel(url), await call(url, 'GET', '/v1/labels')])
         expect(answer).toMatchObject({ status: 503, body: { errorCode: 'AB04' } })
       for (const path of ['/livez', '/metrics']) expect((await fetch(url + path)).status).toBe(200)
-      const ready = await fetch(`${url}/readyz`)
-      expect([ready.status, await ready.json()]).toEqual([
-        503,
-        { status: 'not ready', reasons: ['storage_unavailable'] },
-      ])
-      proxy.mend()
-      const startedAt = performance.now()
-      while ((await render()).status === 503 && performance.now() - startedAt < 20_000) await Bun.sleep(50)
-      console.log(how, performance.now() - startedAt)
-      expect((await render()).status).toBe(404)
-      expect((await newLabel(url)).status).toBe(200)
       proxy.stop()
     },
-    40_000,
   )
+
+  test('is not ready, and serves again by itself when the database is back', async () => {
+    const { proxy, url, render } = await startCuttable('back')
+    proxy.cut('closed')
+    expect(await timeUntil(async () => (await render()) === 503)).toBeLessThan(1_000 + BOUND_MS)
+    const ready = await fetch(`${url}/readyz`)
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'not ready', reasons: ['storage_unavailable'] }])
+    proxy.mend()
+    expect(await timeUntil(async () => (await render()) === 404)).toBeLessThan(3 * BOUND_MS)
+    await ok(newLabel(url))
+    proxy.stop()
+  }, 30_000)
 })
