@@ -22,7 +22,7 @@ import { addThings } from './support/things.ts'
 // duplicate keys, __proto__, 65 levels, endless numbers       http/body
 // mass assignment                                             mass-assignment
 // dates out of range                                          api-keys-fields, workspaces, audit/list
-// 100,000 bad requests in a minute                            audit/refusals, and below over HTTP
+// 100,000 bad requests in a minute                            audit/refusals; fewer of them, over HTTP, below
 
 describe('keys of other makes', () => {
   const world = useWorld()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { audit } from './audit.ts'
 import { createLoadedInstallation, type Installation } from './installation.ts'
 import { type Load, load } from './load.ts'
+import { mutations } from './mutations.ts'
 import { type Command, compile, type Running, withServer } from './processes.ts'
 import { startSaving } from './saving.ts'
 
@@ -29,7 +30,15 @@ const WARM_UP_SECONDS = 3
 
 export type Measurement = (bench: Bench) => Promise<Figure[]>
 
-export const MEASUREMENTS: Record<string, Measurement> = { floor, saving, scale, startup, memory, audit }
+export const MEASUREMENTS: Record<string, Measurement> = {
+  floor,
+  saving,
+  scale,
+  startup,
+  memory,
+  audit,
+  mutations,
+}
 
 /** Renders against the floor, in turns on the same installation, so that both see the same weather. */
 async function floor(bench: Bench): Promise<Figure[]> {

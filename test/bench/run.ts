@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { buildExecutable } from '../support/executable.ts'
 import { installWrk, requireWrk } from './load.ts'
 import { type Bench, type Figure, MEASUREMENTS } from './measurements.ts'
-import { compile } from './processes.ts'
 
 // Measures what we promise about speed, with the executable that users get:
 //
@@ -38,7 +38,7 @@ async function main(): Promise<number> {
       rounds: Number(values.rounds),
       tell: (line) => say(`  ${line}`),
     }
-    compile('src/main.ts', join(dir, 'gatehouse'))
+    renameSync(buildExecutable(join(dir, 'build')).path, join(dir, 'gatehouse'))
     const figures: Figure[] = []
     for (const { name, measurement } of chosen) {
       say(name)
