@@ -176,7 +176,9 @@ const notInitialised = (): GatehouseError =>
 
 /** Brings the caches up to a commit, of this node or another; the writer is answered only after it. */
 async function applyChanges({ keys, registry, initialise, loadKeyring }: Gatehouse, changes: Change[]): Promise<void> {
-  for (const { kind, id } of changes) {
+  // What several changes of a group have touched is read once: it is read as it is after all of them.
+  const distinct = new Map(changes.map((change) => [`${change.kind} ${change.id}`, change]))
+  for (const { kind, id } of distinct.values()) {
     if (kind === '*') await initialise()
     else if (kind === 'keyring') await loadKeyring()
     else if (kind === 'api_key') await keys.reload(id)

@@ -51,7 +51,8 @@ export function createKeys(read: Reader, options: { enforcesRotation: boolean })
       const before = cache.byDigest.get(caller.digest)
       if (before !== undefined && before.endsAt === caller.endsAt && expired.has(before)) expired.add(caller)
     }
-    for (const { digest } of [into.byId.get(row.id) ?? []].flat()) into.byDigest.delete(digest)
+    const replaced = into.byId.get(row.id)
+    if (replaced !== undefined) for (const { digest } of [replaced].flat()) into.byDigest.delete(digest)
     for (const caller of callers) into.byDigest.set(caller.digest, caller)
     if (callers.length === 0) {
       into.byId.delete(row.id)

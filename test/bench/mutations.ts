@@ -1,5 +1,6 @@
 import { Database as Connection } from 'bun:sqlite'
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Database } from '../../src/db/database.ts'
 import { createSite, startServerOf } from '../support/servers.ts'
@@ -35,8 +36,8 @@ export async function mutations(bench: Bench): Promise<Figure[]> {
 
 /** No promise: the rate is reported. */
 async function onPostgres(bench: Bench): Promise<Figure[]> {
-  const folder = join(bench.dir, 'postgres')
-  const url = startDurablePostgres(folder)
+  // Not below the folder of the bench, which is closed to PostgreSQL's own user.
+  const url = startDurablePostgres(join(tmpdir(), `gatehouse-bench-postgres-${process.pid}`))
   if (url === undefined) {
     bench.tell('PostgreSQL is not here: left out')
     return []
