@@ -19,7 +19,9 @@ export function readUsageLimits(
   threshold: 'below' | 'up_to' = 'below',
 ): UsageLimits {
   const { type = 'cost', credit_limit, alert_threshold = null, next_usage_reset_at: written = null } = input
-  const { periodic_reset = null, periodic_reset_days = null } = input
+  const { periodic_reset_days = null } = input
+  // Some clients send '' for unset.
+  const periodic_reset = input.periodic_reset || null
   const complaints: Complaint[] = []
   if (periodic_reset !== null && periodic_reset_days !== null)
     complaints.push({ path: `${path}.periodic_reset_days`, message: 'excludes periodic_reset; send one of the two' })

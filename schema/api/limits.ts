@@ -14,7 +14,7 @@ export const UsageLimitsInput = Strict(
     alert_threshold: Type.Optional(
       Nullable(Type.Number({ minimum: 1, description: 'an amount in the same unit, below credit_limit' })),
     ),
-    periodic_reset: Type.Optional(Nullable(Period)),
+    periodic_reset: Type.Optional(Nullable(Type.Union([Period, Type.Literal('')]))),
     periodic_reset_days: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 365 }))),
     next_usage_reset_at: Type.Optional(Nullable(WrittenTime)),
   },

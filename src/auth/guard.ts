@@ -269,6 +269,12 @@ function normaliseName(body: unknown): void {
   if (typeof fields['name'] === 'string') fields['name'] = fields['name'].normalize('NFC')
 }
 
+/** An id beside a slug may mean the same thing: then the path counts. Two ids, or two slugs, may not differ. */
+const contradicts = (repeated: unknown, inPath: string | undefined): boolean =>
+  repeated !== inPath && (typeof repeated !== 'string' || UUID.test(repeated) === UUID.test(inPath ?? ''))
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 /** Removes path parameters that the body repeats, after checking that both say the same. */
 function takeRepeatedParameters(params: Record<string, string>, body: unknown, repeated: typeof REPEATED): void {
   // The body of a version is the version itself, whose id is not the prompt's; its other keys are ignored anyway.
@@ -277,7 +283,7 @@ function takeRepeatedParameters(params: Record<string, string>, body: unknown, r
   for (const param in params) {
     for (const name of repeated[param] ?? []) {
       if (!Object.hasOwn(fields, name)) continue
-      if (fields[name] !== null && fields[name] !== params[param])
+      if (fields[name] !== null && contradicts(fields[name], params[param]))
         throw invalidField(name, 'differs from the path; leave it out')
       delete fields[name]
     }

@@ -3,7 +3,7 @@ import { addressList } from '../address-list.ts'
 
 /** Header fields that proxies add: what comes with one of them does not come from the peer itself. */
 const FORWARDING_HEADER =
-  /^(?:forwarded|via|x-forwarded.*|x-original-.*|x-real-ip|x-client-ip|x-cluster-client-ip|x-envoy-.*|cf-.*|true-client-ip|fastly-client-ip)$/
+  /forwarded|^(?:via|cdn-loop|max-forwards|x-real-ip|x-remote-.*|x-original-.*|x-proxy.*|x-envoy-.*|x-azure-.*|x-appengine-.*|x-scheme|x-host|cf-.*)$|client-?ip$/
 
 /**
  * Whether a request may act with a system key (decision 16): from a peer of `system.allow`, by its socket, and never

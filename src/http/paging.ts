@@ -13,6 +13,12 @@ export function readPage(
   query: { current_page?: string; currentPage?: string; page_size?: string; pageSize?: string },
   defaultSize?: number,
 ): Page {
+  for (const [name, other] of [
+    ['current_page', 'currentPage'],
+    ['page_size', 'pageSize'],
+  ] as const)
+    if (query[name] !== undefined && query[other] !== undefined)
+      throw invalidField(name, `is ${other} in another spelling; send one of the two`)
   const index = query.current_page ?? query.currentPage
   const size = query.page_size ?? query.pageSize
   if (size !== undefined && (Number(size) < 1 || Number(size) > MAX_PAGE_SIZE))
