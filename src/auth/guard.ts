@@ -18,7 +18,7 @@ export interface Call {
   startedAt: number
   /** undefined until the key was proved */
   caller: Caller | undefined
-  /** one of them is what the route asks for */
+  /** one of them is what the route asks for; none: the key acts on itself */
   permissions: readonly Permission[]
   /** the id that the client sent along, if it looks like one */
   clientRequestId: string | undefined
@@ -52,7 +52,7 @@ export type Requires = (
   permission: Permission | readonly Permission[],
   summary: string,
   body?: BodyKind,
-  /** a key may do it to itself (`:apiKeyId`) without any of the permissions; its previous secret may not */
+  /** a key may do it to itself (`:apiKeyId`) without any of the permissions; its previous secret only gets answers again */
   mayActOnItself?: boolean,
 ) => {
   parse: (context: GuardedContext) => Promise<unknown>
@@ -98,13 +98,20 @@ export function createRequires(gatehouse: Gatehouse): Requires {
   }
 }
 
+const replacedSecret = () =>
+  new GatehouseError('forbidden', 'this secret of the API key has been replaced; send the new one')
+
 /** Answers a POST that was answered before under its Idempotency-Key; what answers here keeps the handler from running. */
 function createAnswerAgain(gatehouse: Gatehouse) {
   const hook = async (context: GuardedContext): Promise<undefined> => {
     const { request, call } = context
     const once = request.method === 'POST' ? onceOf(gatehouse, context) : undefined
     call.once = once
-    if (!(await once?.isKnown())) return undefined
+    if (!(await once?.isKnown())) {
+      // An old secret that acts on its own key gets an answer of before, and nothing new.
+      if (context.caller.isPreviousSecret && call.permissions.length === 0) throw replacedSecret()
+      return undefined
+    }
     return gatehouse.audited(actorOf(gatehouse, context), { action: 'replay' }, async () => {
       throw new GatehouseError('stale', 'the answer to this Idempotency-Key has just expired; send the request again')
     })
@@ -198,12 +205,13 @@ export function createAdmit(gatehouse: Gatehouse) {
     context.caller = caller
     lastUsed.note(caller.keyId, now)
     caller.limiter?.take(call.startedAt)
-    for (const permission of anyOf) if (caller.permissions.has(permission)) return
-    if (caller.isPreviousSecret)
-      throw new GatehouseError('forbidden', 'this secret of the API key has been replaced; send the new one')
-    if (!mayActOnItself || caller.type === 'system' || context.params?.['apiKeyId'] !== caller.keyId)
-      throw new GatehouseError('forbidden', `this API key lacks the scope ${anyOf.join(' or ')}`)
-    call.permissions = []
+    const isItself = mayActOnItself && caller.type !== 'system' && context.params?.['apiKeyId'] === caller.keyId
+    if (isItself) call.permissions = []
+    else for (const permission of anyOf) if (caller.permissions.has(permission)) return
+    // The answer that held the new secret may have got lost: it is asked for again with the old one.
+    const mayAskAgain = isItself && request.headers.has('idempotency-key')
+    if (caller.isPreviousSecret && !mayAskAgain) throw replacedSecret()
+    if (!isItself) throw new GatehouseError('forbidden', `this API key lacks the scope ${anyOf.join(' or ')}`)
   }
 }
 
@@ -269,9 +277,10 @@ function normaliseName(body: unknown): void {
   if (typeof fields['name'] === 'string') fields['name'] = fields['name'].normalize('NFC')
 }
 
-/** An id beside a slug may mean the same thing: then the path counts. Two ids, or two slugs, may not differ. */
-const contradicts = (repeated: unknown, inPath: string | undefined): boolean =>
-  repeated !== inPath && (typeof repeated !== 'string' || UUID.test(repeated) === UUID.test(inPath ?? ''))
+/** Of a workspace, an id beside a slug may mean the same one: then the path counts. Two ids, or two slugs, may not differ. */
+const contradicts = (param: string, repeated: unknown, inPath: string | undefined): boolean =>
+  repeated !== inPath &&
+  !(param === 'workspaceId' && typeof repeated === 'string' && UUID.test(repeated) !== UUID.test(inPath ?? ''))
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -283,7 +292,7 @@ function takeRepeatedParameters(params: Record<string, string>, body: unknown, r
   for (const param in params) {
     for (const name of repeated[param] ?? []) {
       if (!Object.hasOwn(fields, name)) continue
-      if (fields[name] !== null && contradicts(fields[name], params[param]))
+      if (fields[name] !== null && contradicts(param, fields[name], params[param]))
         throw invalidField(name, 'differs from the path; leave it out')
       delete fields[name]
     }

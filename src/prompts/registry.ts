@@ -1,4 +1,5 @@
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
+import { compiledSelect } from '../db/compiled.ts'
 import type { Reader } from '../db/database.ts'
 import { notFound } from '../errors.ts'
 import { mayHoldBigInteger, parseStored } from '../json.ts'
@@ -9,9 +10,10 @@ import { liveRows, type PackedRow, unpack } from './live-rows.ts'
 
 /**
  * What renders need of every prompt, in memory: the texts of default, latest and labelled versions, all partials, and
- * a bounded set of compiled templates (decision 13). A prompt is one string until it is asked for: with an object for
- * each version and a string for each column the garbage collector had 20 things to look at instead of 3. A commit that touches one of them reloads it before the writer
- * is answered, so reading one's own writes is immediate. Older versions are read when they are asked for.
+ * a bounded set of compiled templates (decision 13). A commit that touches one of them reloads it before the writer is
+ * answered, so reading one's own writes is immediate. Older versions are read when they are asked for.
+ *
+ * A prompt is one string until it is asked for: as objects it gave the garbage collector 20 things to look at, not 4.
  */
 export interface Registry {
   /** @param reference id or slug, with an optional `@N`, `@latest`, `@default` or `@label` */
@@ -243,7 +245,7 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
         if (version.ready?.template.partials.some((partial) => partial.slug === slug)) forget(version)
     },
     async reloadLabel(id) {
-      const [row] = await read.select().from(t.labels).where(eq(t.labels.id, id))
+      const [row] = await selectLabel(read, { id })
       labels.delete(labelNames.get(id) ?? '')
       labelNames.delete(id)
       if (row !== undefined) putLabel(row)
@@ -257,6 +259,14 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
 }
 
 const parseNullable = (text: string | null): unknown => (text === null ? null : parseStored(text))
+
+const selectLabel = compiledSelect((db) => {
+  const { labels } = db.tables
+  return db
+    .select()
+    .from(labels)
+    .where(eq(labels.id, sql.placeholder('id')))
+})
 
 /** @throws GatehouseError `not_found`; "prompt" also where a version or label is unknown, so that nothing is told of it */
 export function getFound(registry: Registry, reference: string): Found {
