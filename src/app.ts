@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { apiKeyRoutes } from './api-keys/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
-import { createRequires, guarded } from './auth/guard.ts'
+import { createRequires, guarded, opaque } from './auth/guard.ts'
 import { collectionRoutes } from './collections/routes.ts'
 import type { Gatehouse } from './gatehouse.ts'
 import { createAccessLog } from './http/access-log.ts'
@@ -54,7 +54,15 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
   const isTls = gatehouse.config.server.tls_cert_file !== ''
   const app = new Elysia({ normalize: false, handler: { standardHostname: isTls } })
     .decorate(guarded)
-    .onError(({ error, request, route, call }) => answers.failure({ request, route, call }, error))
+    .onError(
+      Object.assign(
+        opaque((context: Parameters<typeof answers.failure>[0] & { error: unknown }) =>
+          answers.failure(context, context.error),
+        ),
+        // All that Elysia is to see: were the body named here, it would parse one for every route.
+        { toString: () => '({ error, request, route, call }) => { return }' },
+      ),
+    )
     .use(healthRoutes(gatehouse))
     .use(docsRoutes(gatehouse))
     .use(invitePageRoutes(gatehouse))

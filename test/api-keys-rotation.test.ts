@@ -108,6 +108,24 @@ describe.each(DIALECTS)('rotating an API key: %s', (dialect) => {
     expect(await statusOf(world(), old)).toBe(200)
   })
 
+  test('no old secret outlives its key, and the window says so', async () => {
+    const expires_at = new Date(Date.now() + 10 * MINUTE).toISOString()
+    const { id } = await world().newKey('organisation/service', SCOPES, { expires_at })
+    expect((await rotate(world(), id)).body.key_transition_expires_at).toBe(expires_at)
+  })
+
+  test('an expired key gets no secret that nothing could be done with, until it lives again', async () => {
+    const expires_at = new Date(Date.now() + 10 * MINUTE).toISOString()
+    const { id } = await world().newKey('organisation/service', SCOPES, { expires_at })
+    travelTo(Date.now() + 11 * MINUTE)
+    const refused = await rotate(world(), id)
+    expectProblem(refused, 'conflict')
+    expect(refused.body.message).toContain('expired: set expires_at first')
+    expect((await world().call('PUT', `/v1/api-keys/${id}`, { expires_at: null })).status).toBe(200)
+    const { key } = (await rotate(world(), id)).body
+    expect(await statusOf(world(), key)).toBe(200)
+  })
+
   test('an operator ends the old secret at once', async () => {
     const { gatehouse, made } = world()
     const { id, key: old } = await world().newKey('organisation/service', SCOPES)

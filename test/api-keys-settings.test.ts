@@ -41,10 +41,26 @@ describe.each(DIALECTS)('settings that bind user keys: %s', (dialect) => {
     const chosen = await made('workspace/user', { expires_at })
     expect(chosen.expires_at).toBe(expires_at)
     expectProblem(await update(chosen.id, { expires_at: inDays(11) }), 'invalid')
-    expectProblem(await update(chosen.id, { expires_at: null }), 'invalid')
     setSystemTime(Date.now() + 5 * DAY_SECONDS * 1000)
     expectProblem(await update(chosen.id, { expires_at: inDays(9) }), 'invalid')
     expect((await update(chosen.id, { expires_at: inDays(4.5) })).status, 'counted from its birth').toBe(200)
+  })
+
+  test('null gives a user key back the life that it was born with, and never ends one that still lives', async () => {
+    await set({ user_api_key_ttl: 2 * DAY_SECONDS, user_api_key_max_ttl: 10 * DAY_SECONDS })
+    const key = await made('workspace/user', { expires_at: inDays(9) })
+    const lifeAfter = async (expires_at: string | null) => {
+      expect((await update(key.id, { expires_at })).status).toBe(200)
+      return (Date.parse((await read(key.id)).expires_at) - Date.parse(key.created_at)) / (DAY_SECONDS * 1000)
+    }
+    expect(await lifeAfter(null), 'the default').toBe(2)
+    expect(await lifeAfter(null), 'sent again it puts nothing off').toBe(2)
+    await set({ user_api_key_ttl: null })
+    expect(await lifeAfter(null), 'the maximum').toBe(10)
+    expect(await lifeAfter(inDays(9))).toBeCloseTo(9, 2)
+    await set({ user_api_key_ttl: 2 * DAY_SECONDS })
+    setSystemTime(Date.now() + 5 * DAY_SECONDS * 1000)
+    expect(await lifeAfter(null), 'the default is over').toBeCloseTo(9, 2)
   })
 
   test('a workspace may ask for another life', async () => {

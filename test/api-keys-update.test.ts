@@ -15,6 +15,11 @@ const FULL = {
   expires_at: '2999-01-01T00:00:00+02:00',
   rotation_policy: { rotation_period: 'monthly' },
 }
+const rpm = (value: number) => ({ type: 'requests', unit: 'rpm', value })
+const LIMITS = {
+  rate_limits: [rpm(60)],
+  usage_limits: { credit_limit: 100 },
+}
 const UNSET = {
   description: null,
   rate_limits: null,
@@ -70,7 +75,17 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
       })
     ).id
     const inWorkspace = { workspace_id: made.workspace_id }
-    keys['service'] = (await newKey('workspace/service', ['workspace_service_api_keys.update'], inWorkspace)).key
+    const service = await newKey('workspace/service', ['workspace_service_api_keys.update'], inWorkspace)
+    keys['service'] = service.key
+    names['service'] = service.id
+    for (const [name, scopes] of [
+      ['bound', update],
+      ['maker', [...update, 'organisation_service_api_keys.create']],
+    ] as const) {
+      const { id, key } = await newKey('organisation/service', [...scopes], LIMITS)
+      keys[name] = key
+      names[name] = id
+    }
   })
 
   const read = async (id: string) => (await world().call('GET', `/v1/api-keys/${id}`)).body
@@ -159,7 +174,6 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
     refused('a config that does not exist', { defaults: { config_id: 'pc-x' } }, 'invalid', 'defaults.config_id'),
     refused('another id than the path says', { name: 'x', id: '$strong' }, 'invalid', 'id'),
     refused('another organisation', { name: 'x', organisation_id: '$foreign_organisation' }, 'forbidden'),
-    refused('an unknown workspace', { name: 'x', workspace_id: 'ws-unknown' }, 'not_found'),
     ...['status', 'role', 'key', 'digest', 'accountable_user_id', 'creation_mode', 'created_at', 'rank'].map((field) =>
       refused(`${field} cannot be assigned`, { name: 'x', [field]: 'active' }, 'invalid', field),
     ),
@@ -167,6 +181,18 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
       name: 'what a key is, and for whom, never changes',
       body: { name: 'same', type: 'workspace', 'sub-type': 'user', user_id: '$user_id', workspace_id: '$workspace_id' },
       expect: 200,
+    },
+    {
+      name: 'nor is a workspace looked up that nobody asked for',
+      body: { name: 'same', workspace_id: 'ws-unknown' },
+      expect: 200,
+    },
+    {
+      name: 'but a workspace key that names a foreign one has lost its way',
+      as: 'service',
+      call: 'PUT /v1/api-keys/$service',
+      body: { name: 'x', workspace_id: 'ws-unknown' },
+      expect: 'forbidden',
     },
     {
       name: 'it reads as before',
@@ -231,6 +257,7 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
       'forbidden',
     ),
     by('editor', '$strong', 'nor none', { usage_limits: null }, 'forbidden'),
+    by('editor', '$strong', 'nor forget what it used', { reset_usage: true }, 'forbidden'),
     by('editor', '$equal', 'of a key that is no more than itself it may do all that', { rate_limits: null }, 200),
     by('editor', '$equal', 'its budget', { usage_limits: null, expires_at: null }, 200),
     by(
@@ -243,6 +270,27 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
     by('ending', '$ending', 'nor live for ever', { expires_at: null }, 'forbidden'),
     by('ending', '$ending', 'it may end earlier', { expires_at: '2899-01-01T00:00:00Z' }, 200),
     by('ending', '$editor', 'nor lengthen its likes, which is no change here', { expires_at: null }, 200),
+    by('bound', '$bound', 'a key cannot unbind itself', { rate_limits: null }, 'forbidden'),
+    by('bound', '$bound', 'nor raise its rate', { rate_limits: [rpm(61)] }, 'forbidden'),
+    by('bound', '$bound', 'nor its budget', { usage_limits: { credit_limit: 101 } }, 'forbidden'),
+    by('bound', '$bound', 'nor forget its budget', { usage_limits: null }, 'forbidden'),
+    by('bound', '$bound', 'nor what it used', { reset_usage: true }, 'forbidden'),
+    by('bound', '$bound', 'it may say again what it has', { ...LIMITS, expires_at: null }, 200),
+    by('bound', '$bound', 'and bind itself', { rate_limits: [rpm(59)], usage_limits: { credit_limit: 99 } }, 200),
+    by(
+      'editor',
+      '$editor',
+      'null where it has no limits changes nothing',
+      { rate_limits: null, usage_limits: null },
+      200,
+    ),
+    by(
+      'maker',
+      '$maker',
+      'one that makes keys without limits needs none itself',
+      { rate_limits: null, usage_limits: null },
+      200,
+    ),
     by('service', '$editor', 'a workspace key changes no admin key', { name: 'x' }, 'not_found'),
   ])
 })

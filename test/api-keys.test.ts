@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { GRANTABLE } from '../schema/api/permissions.ts'
+import { auditTrail } from './support/audit.ts'
 import { DIALECTS } from './support/database.ts'
 import { expectProblem, scenarios, useWorld } from './support/scenario.ts'
 import { addKey, addOrganisation, addPerson, addWorkspace, defaultTenant } from './support/tenants.ts'
@@ -319,6 +320,25 @@ describe.each(DIALECTS)('API keys: %s', (dialect) => {
     { name: 'it is gone from lists', call: 'GET /v1/api-keys?ids=$w', expect: 200, answer: { total: 0 } },
     { name: 'a second delete finds nothing', expect: 'not_found' },
   ])
+
+  test('the audit row of a delete says what the key could do, for whom and until when', async () => {
+    const { call, newKey, made, gatehouse } = world()
+    const expires_at = '2999-01-01T00:00:00Z'
+    const { id } = await newKey('workspace/user', ['prompts.list'], { workspace_id: made.workspace_id, expires_at })
+    await call('DELETE', `/v1/api-keys/${id}`)
+    const [row] = await auditTrail(gatehouse.read)
+    expect(row).toMatchObject({ action: 'delete', resource_id: id })
+    expect(row?.details).toEqual({
+      before: {
+        type: 'workspace-user',
+        scopes: ['prompts.list'],
+        workspace_id: made.workspace_id,
+        user_id: made.user_id,
+        expires_at,
+        status: 'active',
+      },
+    })
+  })
 
   test('a deleted key is refused from the next request on, however many are under way', async () => {
     const { call, newKey } = world()

@@ -13,6 +13,7 @@ import { addThings } from './support/things.ts'
 //
 // forged and truncated keys                                   http/key, crypto/api-key
 // a key in the query string: refused with a hint, not logged  http/key, http/canary
+// a key in the URL, percent-encoded                           http/key, audit/mask
 // a key of an archived workspace, of a removed person         workspaces, users, members, auth/matrix-http
 // a key of a demoted person                                   auth/keys
 // an admin key with `update` alone: rotates, widens           api-keys-rotation, api-keys-update

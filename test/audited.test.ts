@@ -208,6 +208,26 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
     expect([hasRun, (await events()).length]).toEqual([false, before])
   })
 
+  // Only SQLite takes several changes into one commit.
+  test.if(dialect === 'sqlite').each(['api_key', 'user', undefined] as const)(
+    'a key that an earlier change of the same commit ended changes nothing (%p was said to have changed)',
+    async (kind) => {
+      const actor = await userKey()
+      const label = () => audited(actor, { action: 'labels.create' }, async (tx) => tx.changed('label', 'l'))
+      const [first, , last] = await Promise.allSettled([
+        label(),
+        audited(cli, { action: 'api_keys.delete' }, async (tx) => {
+          const { apiKeys } = tx.tables
+          await tx.update(apiKeys).set({ deletedAt: tx.now }).where(eq(apiKeys.id, actor.caller.keyId))
+          if (kind !== undefined) tx.changed(kind, actor.caller.keyId)
+        }),
+        label(),
+      ])
+      expect(first.status).toBe('fulfilled')
+      expect(last).toMatchObject({ status: 'rejected', reason: { code: 'unauthenticated' } })
+    },
+  )
+
   test('a key of another organisation, and one that never was, change nothing', async () => {
     const actor = await userKey({ expiresAt: Date.now() + 60_000 })
     const strangers: Caller[] = [

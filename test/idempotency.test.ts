@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { count, eq, sql } from 'drizzle-orm'
+import { endTransition } from '../src/api-keys/rotate.ts'
 import type { Database } from '../src/db/database.ts'
 import type { Gatehouse } from '../src/gatehouse.ts'
 import { auditTrail, doneBy } from './support/audit.ts'
@@ -260,6 +261,66 @@ describe.each(DIALECTS)('an answer with a secret, on %s', (dialect) => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(new Set(answers.map(({ body }) => body.key)).size).toBe(1)
     expectProblem(await call('POST', `/v1/api-keys/${id}/rotate`, {}), 'conflict')
+  })
+
+  describe('of a key that rotated itself and did not hear of it', () => {
+    const rotateItself = async (scopes: string[]) => {
+      const { call, newKey } = world()
+      const { id, key: old } = await newKey('organisation/service', scopes)
+      const rotate = (name: string | null, body = {}, path = `/v1/api-keys/${id}/rotate`) =>
+        call('POST', path, body, { key: old, ...(name && { headers: withKey(name) }) })
+      return { id, rotate, first: await rotate('lost') }
+    }
+
+    test.each([[['prompts.list']], [['prompts.list', 'organisation_service_api_keys.rotate']]])(
+      'is given to the old secret again: %j',
+      async (scopes) => {
+        const { call, gatehouse } = world()
+        const { id, rotate, first } = await rotateItself(scopes)
+        expect(first.status, first.text).toBe(200)
+        const again = await rotate('lost')
+        expect(again.text).toBe(first.text)
+        expect(again).toSatisfy(isReplay)
+        const [row] = await auditTrail(gatehouse.read)
+        expect(row).toMatchObject({ action: 'replay', resource_id: id, details: { replayed: 'rotate' } })
+        expect((await call('GET', '/v1/prompts', undefined, { key: again.body.key })).status).toBe(200)
+      },
+    )
+
+    test('of two at once both hear of it, at once or when they ask again', async () => {
+      const { call, newKey } = world()
+      const { id, key } = await newKey('organisation/service', ['organisation_service_api_keys.rotate'])
+      const send = () => call('POST', `/v1/api-keys/${id}/rotate`, {}, { key, headers: withKey('at-once') })
+      const answers = await Promise.all([send(), send()])
+      for (const { status } of answers) expect([200, 503]).toContain(status)
+      expect((await send()).body.key).toBe(answers.find(({ status }) => status === 200)?.body.key)
+    })
+
+    test('nothing else is: no other request, body or key, and no longer than an hour', async () => {
+      const { gatehouse } = world()
+      const { rotate } = await rotateItself(['prompts.list', 'organisation_service_api_keys.rotate'])
+      const other = (await create('of-another-key')).body.id
+      expectProblem(await rotate(null), 'forbidden')
+      expectProblem(await rotate('never-sent'), 'forbidden')
+      expectProblem(await rotate('lost', {}, `/v1/api-keys/${other}/rotate`), 'forbidden')
+      expectProblem(await rotate('lost', {}, '/v1/api-keys/organisation/service'), 'forbidden')
+      expectProblem(await rotate('lost', { key_transition_period_ms: HOUR_MS }), 'conflict')
+      await age(gatehouse, HOUR_MS)
+      const late = await rotate('lost')
+      expectProblem(late, 'conflict')
+      expect(late.text).not.toContain('gth_')
+    })
+
+    test('is not given to a secret whose window has ended, nor to a key that has less now', async () => {
+      const { call, gatehouse, made } = world()
+      const ended = await rotateItself(['prompts.list'])
+      const cli = { kind: 'cli', uid: 0, organisationId: made.organisation_id, command: 'test' } as const
+      await endTransition(gatehouse, cli, ended.id)
+      expectProblem(await ended.rotate('lost'), 'unauthenticated')
+      const less = await rotateItself(['prompts.list', 'prompts.read'])
+      expect((await call('PUT', `/v1/api-keys/${less.id}`, { scopes: ['prompts.list'] })).status).toBe(200)
+      expectProblem(await less.rotate('lost'), 'forbidden')
+    })
   })
 
   test('an invite is sent by mail once, and its link is given again', async () => {

@@ -53,6 +53,7 @@ describe.each(DIALECTS)('invites: %s', (dialect) => {
     const tenant = { organisationId: made.organisation_id, workspaceId: made.workspace_id, userId: made.user_id }
     const of = { ...tenant, collectionId: made.collection_id }
     keys['narrow'] = await addKey(gatehouse, of, 'organisation-service', [...SCOPES, 'prompts.read'])
+    keys['empty'] = await addKey(gatehouse, of, 'organisation-service', SCOPES)
     keys['workspace'] = await addKey(gatehouse, of, 'workspace-user')
     const admin = await addPerson(gatehouse, made.organisation_id, 'admin')
     names['admin_person'] = admin
@@ -358,6 +359,20 @@ describe.each(DIALECTS)('invites: %s', (dialect) => {
 
     test('a member without workspaces gets none', async () => {
       expect(await keysOf({ role: 'member' })).toEqual([])
+    })
+
+    test('a key that has nothing of that invites nobody to a key without scopes', async () => {
+      const { call, keys } = world()
+      const email = newEmail()
+      const body = { email, role: 'member', workspaces: workspaces('member') }
+      const refused = await call('POST', INVITES, body, { key: keys['empty'] ?? '' })
+      expectProblem(refused, 'forbidden')
+      expect(refused.body.message).toContain('prompts.read')
+      expect((await call('GET', `${INVITES}?email=${email}`)).body.total).toBe(0)
+    })
+
+    test('where no key comes with it, such a one may invite', async () => {
+      expect(await keysOf({ role: 'member' }, 'empty')).toEqual([])
     })
 
     test('a narrow key gives of that what it has', async () => {

@@ -37,7 +37,7 @@ const ROWS: [call: string, body: object, otherwise?: Otherwise][] = [
   ['POST /v1/api-keys/organisation/service', key, { organisation_id: 'forbidden' }],
   ['POST /v1/api-keys/workspace/service', { ...key, workspace_id: '$workspace_id' }, ofKey],
   ['POST /v1/api-keys/workspace/user', { ...key, workspace_id: '$workspace_id' }, ofKey],
-  ['PUT /v1/api-keys/$key', { name: 'x' }, ofKey],
+  ['PUT /v1/api-keys/$key', { name: 'x' }, { organisation_id: 'forbidden', workspace_id: 'own' }],
   ['POST /v1/api-keys/$key/rotate', {}],
   ['PUT /v1/admin/users/$person', { first_name: 'x' }],
   ['POST /v1/admin/users/invites', { email: 'b@example.org', role: 'member' }],

@@ -137,8 +137,10 @@ function expiryOfUpdate(row: ApiKeyRow, written: string | null, { type, settings
   // What is sent as it was read is no change, and may have passed.
   if (written === writtenExpiry(row)) return { expiresAt: row.expiresAt, expiresAtText: row.expiresAtText }
   if (written !== null) return readExpiry(written, binding, row.createdAt, now)
-  if (binding?.maxTtlSeconds) throw tooLong()
-  return NO_EXPIRY
+  if (!binding?.maxTtlSeconds) return NO_EXPIRY
+  // The life that it would have been born with; one that is over by now ends nothing that still lives.
+  const born = expiryOfNew(null, binding, row.createdAt)
+  return (born.expiresAt ?? 0) > now ? born : { expiresAt: row.expiresAt, expiresAtText: row.expiresAtText }
 }
 
 function readExpiry(written: string, settings: KeySettings | undefined, bornAt: number, now: number): Expiry {

@@ -16,8 +16,8 @@ type Deps = Pick<Gatehouse, 'audited' | 'read' | 'digestKey'>
  * Gives a key a new secret, which is in this answer and nowhere else. The old one goes on until the end of the
  * transition window; there are never more than two. A key may always rotate itself.
  *
- * @throws GatehouseError `conflict` inside the window of the last rotation, `forbidden` when the key is more than the
- *         caller (decision 31), `not_found`
+ * @throws GatehouseError `conflict` inside the window of the last rotation and for an expired key, `forbidden` when the
+ *         key is more than the caller (decision 31), `not_found`
  */
 export async function rotateApiKey(
   { audited, read, digestKey }: Deps,
@@ -34,6 +34,8 @@ export async function rotateApiKey(
   return audited(actor, eventOf(found, 'rotate'), async (tx) => {
     const before = await lockApiKey(tx, id)
     if (!isItself) await assertMayMake(tx, caller, before)
+    if (before.expiresAt !== null && before.expiresAt <= tx.now)
+      throw conflict('this API key has expired: set expires_at first, then rotate it')
     if (hasOldSecret(before, tx.now))
       throw conflict('this API key was rotated already; rotate it again when the window of its old secret has ended')
     const key = newKeyOf(before.type as KeyType)
@@ -41,7 +43,8 @@ export async function rotateApiKey(
     const transitionMs =
       body.key_transition_period_ms ?? schedule?.policy.key_transition_period_ms ?? DEFAULT_TRANSITION_MS
     // A key that had no secret yet has no old one either.
-    const endsAt = before.digest === null ? tx.now : tx.now + transitionMs
+    const endsAt =
+      before.digest === null ? tx.now : Math.min(tx.now + transitionMs, before.expiresAt ?? Number.POSITIVE_INFINITY)
     const { apiKeys: t } = tx.tables
     await tx
       .update(t)

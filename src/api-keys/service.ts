@@ -12,6 +12,7 @@ import { keySettings } from '../organisation/settings.ts'
 import { columnsOfNew, type KeyOptions } from './fields.ts'
 import { type KeyLetter, maskKey, newApiKey } from './key.ts'
 import { accountablePerson, assertRoomForKey, getMember, organisationOf } from './people.ts'
+import { presentApiKey } from './present.ts'
 import { type ApiKeyType, familyOf, readScopes, resourceOf } from './scopes.ts'
 import { type ApiKeyRow, findApiKey } from './store.ts'
 
@@ -162,12 +163,14 @@ export async function deleteApiKey({ audited, read }: Deps, actor: Actor, id: st
   if (row === undefined) throw notFound('API key')
   await audited(actor, eventOf(row, 'delete'), async (tx) => {
     const { apiKeys: t } = tx.tables
-    const rows = await tx
+    const [deleted] = await tx
       .update(t)
       .set({ deletedAt: tx.now, lastUpdatedAt: tx.now })
       .where(and(eq(t.id, id), isNull(t.deletedAt)))
-      .returning({ id: t.id })
-    if (rows.length === 0) throw notFound('API key')
+      .returning()
+    if (deleted === undefined) throw notFound('API key')
+    const { type, scopes, workspace_id, user_id, expires_at, status } = presentApiKey(deleted, tx.now)
+    tx.event.details = { before: { type, scopes, workspace_id, user_id, expires_at, status } }
     tx.changed('api_key', id)
   })
   return {}

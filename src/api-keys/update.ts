@@ -7,14 +7,14 @@ import { assertMayMint } from '../auth/ceiling.ts'
 import { assertOwnOrganisation, workspaceForCreate } from '../auth/tenancy.ts'
 import type { Tx } from '../db/database.ts'
 import { difference } from '../difference.ts'
-import { invalidField } from '../errors.ts'
+import { GatehouseError, invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { keySettings } from '../organisation/settings.ts'
 import { timeOf } from '../rfc3339.ts'
 import { columnsOfUpdate } from './fields.ts'
 import { findPerson } from './people.ts'
 import { presentApiKey } from './present.ts'
-import { type ApiKeyType, readScopes } from './scopes.ts'
+import { type ApiKeyType, familyOf, readScopes } from './scopes.ts'
 import { eventOf, getApiKey, lockApiKey } from './service.ts'
 import type { ApiKeyRow } from './store.ts'
 
@@ -34,7 +34,8 @@ export async function updateApiKey(
   const { caller } = actor
   const found = await getApiKey(read, caller, id, 'update')
   assertOwnOrganisation(caller, body.organisation_id)
-  if (body.workspace_id) await workspaceForCreate(read, caller, body.workspace_id)
+  // Of a key that knows one workspace alone, naming another is refused everywhere (decision 33).
+  if (caller.workspaceId !== null) await workspaceForCreate(read, caller, body.workspace_id)
   if (!CHANGEABLE.some((name) => body[name] !== undefined)) throw invalidField('', 'nothing to update: send a field')
   const type = found.type as ApiKeyType
   const scopes = body.scopes ? readScopes(type, body.scopes) : undefined
@@ -47,7 +48,9 @@ export async function updateApiKey(
       ...(scopes && { scopes: JSON.stringify(scopes) }),
       lastUpdatedAt: Math.max(tx.now, before.lastUpdatedAt + 1),
     }
-    if (isMore(before, after)) await assertMayMake(tx, caller, after)
+    const isLoosened = body.reset_usage === true || areLimitsLooser(before, after)
+    if (isLoosened && id === caller.keyId) assertMayLoosenItself(caller)
+    if (isLoosened || isMore(before, after)) await assertMayMake(tx, caller, after)
     const { apiKeys: t } = tx.tables
     await tx.update(t).set(after).where(eq(t.id, id)).returning({ id: t.id })
     tx.event.resourceName = after.name
@@ -82,16 +85,23 @@ export async function assertMayMake(tx: Tx, caller: Caller, row: ApiKeyRow): Pro
   })
 }
 
-/** Whether a change of a key counts as making one: other scopes, a longer life, a looser limit (decision 31). */
-function isMore(before: ApiKeyRow, after: ApiKeyRow): boolean {
-  const isLonger = before.expiresAt !== null && (after.expiresAt === null || after.expiresAt > before.expiresAt)
-  return (
-    !isSameSet(before.scopes, after.scopes) ||
-    isLonger ||
-    areLooser(before.rateLimits, after.rateLimits) ||
-    isLooser(before.usageLimits, after.usageLimits)
-  )
+/** A key's own limits bind it, unless it may make another like itself without any. */
+function assertMayLoosenItself({ type, permissions }: Caller): void {
+  const permission = `${familyOf(type as ApiKeyType)}.create` as const
+  if (!permissions.has(permission))
+    throw new GatehouseError(
+      'forbidden',
+      `this API key may not loosen its own limits or reset its own usage; that takes the scope ${permission}`,
+    )
 }
+
+/** Whether a change of a key's scopes or life counts as making one, as looser limits do (decision 31). */
+const isMore = (before: ApiKeyRow, after: ApiKeyRow): boolean =>
+  !isSameSet(before.scopes, after.scopes) ||
+  (before.expiresAt !== null && (after.expiresAt === null || after.expiresAt > before.expiresAt))
+
+const areLimitsLooser = (before: ApiKeyRow, after: ApiKeyRow): boolean =>
+  areLooser(before.rateLimits, after.rateLimits) || isLooser(before.usageLimits, after.usageLimits)
 
 function isSameSet(before: string, after: string): boolean {
   const [one, other] = [before, after].map((text) => new Set(JSON.parse(text) as string[]))

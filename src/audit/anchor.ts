@@ -1,11 +1,12 @@
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { eq } from 'drizzle-orm'
+import { and, eq, gt } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
 import { describeError, type Log } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import type { Head } from './chain.ts'
 import { findHead } from './head.ts'
+import type { AuditRow } from './row.ts'
 
 /** How far the trail had come when the file was written. It lies beside the database, and does not go back with it. */
 export interface Anchor {
@@ -43,7 +44,7 @@ const unreadable = (): StartError =>
     'ANCHOR_UNREADABLE',
     EXIT.data,
     'AUDIT_ANCHOR in the data folder cannot be read',
-    'put it back from a backup, or run gatehouse audit verify and then remove it',
+    'put it back from a backup, or remove it once gatehouse audit verify finds nothing else',
   )
 
 /** Under another name first, and on the disk before it takes the old one's place. */
@@ -61,15 +62,33 @@ export async function writeAnchor(dataDir: string, { chainId, seq, hash }: Head)
   await folder.sync().finally(() => folder.close())
 }
 
-/** Whether the database holds what the anchor saw: AU-5, a cut log or an old copy that was put back does not. */
-export async function isRolledBack(read: Reader, anchor: Anchor | undefined): Promise<boolean> {
-  if (anchor === undefined) return false
+/**
+ * What is missing from the database that the anchor saw (AU-5): a cut log, or an old copy that was put back. The anchor
+ * may lag behind the head, and has to be read before the database is, so that it is never ahead of it.
+ */
+export async function anchorProblem(read: Reader, { chain_id, seq, hash }: Anchor): Promise<string | undefined> {
   const head = await findHead(read)
-  if (head === undefined || head.chainId !== anchor.chain_id || head.seq < anchor.seq) return true
-  if (anchor.seq <= head.prunedSeq) return false
+  const last = head?.seq ?? 0
+  if (head !== undefined && head.chainId !== chain_id) return 'AUDIT_ANCHOR is of another trail'
+  if (last < seq) return `rows ${last + 1} to ${seq} are missing, which AUDIT_ANCHOR has seen`
+  if (head !== undefined && seq <= head.prunedSeq) return undefined
   const { auditEvents: t } = read.tables
-  const [row] = await read.select({ hash: t.hash }).from(t).where(eq(t.seq, anchor.seq))
-  return row?.hash !== anchor.hash
+  const [row] = await read.select({ hash: t.hash }).from(t).where(eq(t.seq, seq))
+  if (row?.hash === hash || (await isAbandoned(read, { chain_id, seq, hash }))) return undefined
+  return `row ${seq} is not the one that AUDIT_ANCHOR has seen`
+}
+
+/** Whether a later row of a restore has given up what the anchor saw: it is stored before the anchor follows it. */
+async function isAbandoned(read: Reader, anchor: Anchor): Promise<boolean> {
+  const { auditEvents: t } = read.tables
+  const restores = await read
+    .select({ text: t.text })
+    .from(t)
+    .where(and(gt(t.seq, anchor.seq), eq(t.resourceType, 'system'), eq(t.action, 'restore')))
+  return restores.some(({ text }) => {
+    const abandoned = (JSON.parse(text) as AuditRow).details['abandoned'] as Partial<Anchor> | undefined
+    return abandoned?.chain_id === anchor.chain_id && abandoned.seq === anchor.seq && abandoned.hash === anchor.hash
+  })
 }
 
 export const rolledBack = (): StartError =>
@@ -83,6 +102,8 @@ export const rolledBack = (): StartError =>
 export interface AnchorKeeper {
   /** a row was stored */
   appended(): void
+  /** saves now; a failure is logged */
+  save(): Promise<void>
   /** saves once more */
   stop(): Promise<void>
 }
@@ -111,14 +132,20 @@ export function keepAnchor(read: Reader, dataDir: string, log: Log): AnchorKeepe
     saving ??= save()
   }, SAVE_EVERY_MS)
   timer.unref()
+  async function saveNow(): Promise<void> {
+    await saving
+    saving ??= save()
+    await saving
+  }
+
   return {
     appended() {
       if (++rows >= SAVE_EVERY_ROWS) saving ??= save()
     },
+    save: saveNow,
     async stop() {
       clearInterval(timer)
-      await saving
-      await save()
+      await saveNow()
     },
   }
 }

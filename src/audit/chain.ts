@@ -82,9 +82,13 @@ export function canonicalJson(value: unknown): string {
   if (isRawJson(value)) return `"${value.rawJSON}"`
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`
   if (typeof value === 'object' && value !== null) {
-    const members = Object.entries(value).filter(([, member]) => member !== undefined)
-    members.sort(([a], [b]) => (a < b ? -1 : 1))
-    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`).join(',')}}`
+    let members = ''
+    for (const name of Object.keys(value).sort()) {
+      const member = (value as Record<string, unknown>)[name]
+      if (member !== undefined)
+        members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`
+    }
+    return `{${members}}`
   }
   const text = JSON.stringify(value)
   if (text === undefined) throw new TypeError(`JSON holds no ${typeof value}`)

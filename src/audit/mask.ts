@@ -29,8 +29,17 @@ const TEXT_LIMIT = 2048
 /** JSON larger than this is kept by its member names and its hash. */
 export const VALUE_LIMIT = 65_536
 
-/** API keys of ours, wherever they stand, whole or cut short. */
-const API_KEY = /gth_[A-Za-z0-9_]*/g
+/** API keys of ours, wherever they stand, whole or cut short, any character of them percent-encoded, however often. */
+const API_KEY =
+  /(?:g|%(?:25)*[46]7)(?:t|%(?:25)*[57]4)(?:h|%(?:25)*[46]8)(?:_|%(?:25)*5f)(?:\w|%(?:25)*[3-7][\da-f])*/gi
+const PLAIN_KEY = /gth_/i
+
+/** Whether a text holds an API key of ours or the beginning of one. Cheap where nothing is percent-encoded. */
+export const holdsKey = (text: string): boolean =>
+  text.includes('%') ? text.search(API_KEY) !== -1 : PLAIN_KEY.test(text)
+
+/** A text without API keys of ours. */
+export const withoutKeys = (text: string): string => text.replace(API_KEY, '[key]')
 
 /**
  * A JSON value as an audit row may hold it: each secret replaced by `{"hmac": …}`, each long text by its size and hash.
@@ -72,8 +81,6 @@ function isSecretField(name: string, isBelowSecret: boolean): boolean {
     .replaceAll('-', '_')
   return !PLAIN.has(word) && (isBelowSecret || SECRET_CONTAINERS.has(word) || SECRET_LAST_WORD.test(word))
 }
-
-const withoutKeys = (text: string): string => (text.includes('gth_') ? text.replace(API_KEY, '[key]') : text)
 
 const shortened = (text: string): unknown =>
   text.length <= TEXT_LIMIT ? text : { bytes: Buffer.byteLength(text), sha256: Bun.SHA256.hash(text, 'hex') }

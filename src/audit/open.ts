@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Database } from '../db/database.ts'
 import { GatehouseError } from '../errors.ts'
 import { describeError, type Log } from '../log.ts'
-import { type AnchorKeeper, isRolledBack, keepAnchor, readAnchor, rolledBack, writeAnchor } from './anchor.ts'
+import { type AnchorKeeper, anchorProblem, keepAnchor, readAnchor, rolledBack, writeAnchor } from './anchor.ts'
 import { type Audited, createTrail } from './audited.ts'
 import { findHead } from './head.ts'
 import type { AuditKeys } from './keys.ts'
@@ -17,7 +19,8 @@ export interface Audit {
   /** takes the keys of the keyring; at start, after bootstrap and after a rotation */
   useKeys(keys: AuditKeys): Promise<void>
   /**
-   * Sees that the database is not older than its anchor (AU-5), and keeps the anchor from then on.
+   * Sees that the database is not older than its anchor (AU-5), and keeps the anchor from then on. A missing one is told
+   * in the log and in the trail, and made anew.
    *
    * @param acceptedBecause why an older one is taken all the same; its row says so
    * @throws StartError 65 ROLLBACK_DETECTED, 65 ANCHOR_UNREADABLE
@@ -32,21 +35,39 @@ export function openAudit(database: Database, dataDir: string, log: Log): Audit 
   let keys: AuditKeys | undefined
   let organisationId: string | undefined
   let anchor: AnchorKeeper | undefined
+  const currentKeys = (): AuditKeys => {
+    if (keys === undefined)
+      throw new GatehouseError('not_initialised', 'this installation is empty: run gatehouse bootstrap')
+    return keys
+  }
   const trail = createTrail(database, {
-    keys() {
-      if (keys === undefined)
-        throw new GatehouseError('not_initialised', 'this installation is empty: run gatehouse bootstrap')
-      return keys
-    },
+    keys: currentKeys,
     log,
     appended: () => anchor?.appended(),
   })
   const refusals = createRefusals({
     record: trail.record,
+    keys: currentKeys,
     lost: (error, count) => log.error('audit_refusals_lost', { count, cause: describeError(error) }),
     organisationId: () => organisationId,
   })
   const reader = createAuditReader(database, dataDir)
+
+  /** Without an anchor nothing shows whether rows are missing; the trail says that it was so. */
+  async function tellMissing(): Promise<void> {
+    const head = await findHead(read)
+    if (head === undefined || keys === undefined || !existsSync(join(dataDir, 'INITIALISED'))) return
+    log.warn('audit_anchor_missing', {
+      code: 'ANCHOR_MISSING',
+      seq: head.seq,
+      fix: 'compare the last row with a backup or an export; nothing else shows whether later ones are missing',
+    })
+    const actor = { kind: 'system', organisationId: head.organisationId } as const
+    const details = { head: { chain_id: head.chainId, seq: head.seq, hash: head.hash } }
+    await trail.audited(actor, { action: 'system.anchor_missing', details }, async () => {})
+    await writeAnchor(dataDir, (await findHead(read)) ?? head)
+  }
+
   return {
     audited: trail.audited,
     refusals,
@@ -54,12 +75,15 @@ export function openAudit(database: Database, dataDir: string, log: Log): Audit 
     async useKeys(next) {
       keys = next
       organisationId = (await findHead(read))?.organisationId
+      // Before bootstrap leaves its marker: from then on a missing anchor is a loss.
+      await anchor?.save()
     },
     async assertNotRolledBack(acceptedBecause) {
       // Nodes that share a PostgreSQL have no folder that outlives them: its own backups are its anchor.
       if (database.dialect === 'postgres') return
       const seen = await readAnchor(dataDir)
-      if (seen !== undefined && (await isRolledBack(read, seen))) {
+      if (seen === undefined) await tellMissing()
+      else if ((await anchorProblem(read, seen)) !== undefined) {
         const head = await findHead(read)
         if (acceptedBecause === undefined || head === undefined) throw rolledBack()
         const { row, beyond } = rowOfRestore(head, seen, acceptedBecause)

@@ -1,7 +1,5 @@
-import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { sqliteTables as tables } from '../../schema/db/tables.ts'
 import type { Reader } from '../db/database.ts'
-import { connect } from '../db/sqlite-file.ts'
+import { asReader, connect } from '../db/sqlite-file.ts'
 import { describeError } from '../log.ts'
 import type { ReaderAnswer, ReaderQuestion } from './reader.ts'
 import { listAuditRows } from './store.ts'
@@ -14,7 +12,7 @@ let reader: Reader | undefined
 
 self.onmessage = async ({ data: { id, path, filter, page } }) => {
   try {
-    reader ??= Object.assign(drizzle({ client: connect(path, 'read') }), { tables })
+    reader ??= asReader(connect(path, 'read'))
     self.postMessage({ id, found: await listAuditRows(reader, filter, page) })
   } catch (error) {
     self.postMessage({ id, failure: describeError(error) })

@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net'
 import type { Caller, RequestInfo } from '../auth/caller.ts'
-import { ofRequest, type UnplacedRow } from './row.ts'
+import type { AuditKeys } from './keys.ts'
+import { maskingFor, ofRequest, type UnplacedRow } from './row.ts'
 
 /** Tuples a minute that get rows of their own; what comes after them is one row together (decision 39). */
 const TUPLES_A_MINUTE = 60
@@ -15,12 +16,14 @@ export interface Refusal {
   method: string
   /** template of the route, if one matched: paths are the client's to choose */
   route: string | undefined
-  /** what the route asks for: `prompts.create` */
-  permission: string | undefined
+  /** what was asked for, as the row of its success would say it: `prompts.create` */
+  action: string | undefined
+  /** what it was asked of, as the path names it */
+  resourceId: string | null
   status: number
   /** `error.type` of the answer */
   type: string
-  /** asked for only when the refusal gets a row of its own */
+  /** with its body, if that may be kept; asked for only when the refusal gets a row of its own */
   request: () => RequestInfo
 }
 
@@ -45,17 +48,19 @@ interface Tally {
  * counted in memory, and their count is a row at the minute's end. The sum of all counts is the number of requests.
  *
  * @param options.record         writes one row
+ * @param options.keys           for fingerprints of secrets in bodies; there are some as soon as there is an organisation
  * @param options.lost           told what could not be written
  * @param options.organisationId of the installation, for callers that are unknown; undefined before bootstrap
  * @param options.now            UTC milliseconds
  */
 export function createRefusals(options: {
   record(row: UnplacedRow): Promise<void>
+  keys(): Pick<AuditKeys, 'fingerprint'>
   lost(error: unknown, count: number): void
   organisationId(): string | undefined
   now?: () => number
 }): Refusals {
-  const { record, lost, organisationId, now = Date.now } = options
+  const { record, keys, lost, organisationId, now = Date.now } = options
   const writing = new Set<Promise<void>>()
   let tallies = new Map<string, Tally>()
   let minute = 0
@@ -109,7 +114,9 @@ export function createRefusals(options: {
       if (refusal.isKeyUnknown) return countTogether(key, strangersRow(organisation), at)
       const row = rowOf(refusal, organisation, network)
       tallies.set(key, newTally(row, at))
-      write({ ...row, ...ofRequest(refusal.request()), details: { ...row.details, count: 1 } }, 1)
+      const { resourceId } = refusal
+      const asked = ofRequest(refusal.request(), maskingFor(keys(), row.resource_type, resourceId))
+      write({ ...row, ...asked, resource_id: resourceId, details: { ...row.details, count: 1 } }, 1)
     },
     async flush() {
       endMinute()
@@ -127,19 +134,21 @@ function count(tally: Tally, at: number): void {
   tally.lastAt = at
 }
 
-const keyOf = ({ caller, isKeyUnknown, method, route, status, type }: Refusal, network: string): string =>
-  isKeyUnknown ? 'unknown keys' : [caller?.keyId ?? '', network, method, route ?? '', status, type].join(' ')
+const keyOf = ({ caller, isKeyUnknown, method, route, action, status, type }: Refusal, network: string): string =>
+  isKeyUnknown
+    ? 'unknown keys'
+    : [caller?.keyId ?? '', network, method, route ?? '', action ?? '', status, type].join(' ')
 
 function rowOf(refusal: Refusal, organisationId: string, network: string): UnplacedRow {
-  const { caller, permission = 'requests.refuse', route, method, status, type } = refusal
-  const dot = permission.lastIndexOf('.')
+  const { caller, action = 'requests.refuse', route, method, status, type } = refusal
+  const dot = action.lastIndexOf('.')
   return {
     ...blankRow(organisationId),
     workspace_id: caller?.workspaceId ?? null,
     ...(caller && { user_id: caller.keyId, accountable_user_id: caller.accountableUserId }),
     ...(caller?.type === 'system' && { user_type: 'system' }),
-    resource_type: permission.slice(0, dot),
-    action: permission.slice(dot + 1),
+    resource_type: action.slice(0, dot),
+    action: action.slice(dot + 1),
     method,
     client_ip: network,
     response_status_code: status,

@@ -2,7 +2,7 @@ import type { Actor, KeyActor, PersonActor, RequestInfo, SystemActor } from '../
 import type { AuditDraft } from '../db/database.ts'
 import { canonicalJson } from './chain.ts'
 import type { AuditKeys } from './keys.ts'
-import { masked, maskedUri, queryOf, VALUE_LIMIT } from './mask.ts'
+import { masked, maskedUri, queryOf, VALUE_LIMIT, withoutKeys } from './mask.ts'
 
 /** What a row's text holds; the names are those of the wire (file 12) where it has one. */
 export interface AuditRow {
@@ -42,8 +42,7 @@ export function rowOfChange(actor: Actor, event: AuditDraft, keys: AuditKeys): U
   const { action, workspaceId, resourceId = null, resourceName = null, details = {} } = event
   const by = byActor(actor)
   const [resourceType, verb] = splitAction(action)
-  const mask = (value: unknown) =>
-    bounded(masked(value, (field, secret) => keys.fingerprint(resourceType, resourceId ?? '', field, secret)))
+  const mask = maskingFor(keys, resourceType, resourceId)
   const told = actor.kind === 'cli' ? { ...details, command: actor.command } : details
   const request = 'request' in actor ? actor.request : undefined
   return {
@@ -52,16 +51,21 @@ export function rowOfChange(actor: Actor, event: AuditDraft, keys: AuditKeys): U
     resource_type: resourceType,
     action: verb,
     resource_id: resourceId,
-    resource_name: resourceName,
-    ...ofRequest(request),
-    request_body: mask(request?.body ?? {}),
+    resource_name: resourceName === null ? null : withoutKeys(resourceName),
+    ...ofRequest(request, mask),
     response_status_code: 200,
     details: mask(told) as Record<string, unknown>,
   }
 }
 
+/** Makes JSON fit for a row about this resource: secrets become fingerprints of its own, and what is too large a hash. */
+export const maskingFor =
+  (keys: Pick<AuditKeys, 'fingerprint'>, resourceType: string, resourceId: string | null) =>
+  (value: unknown): unknown =>
+    bounded(masked(value, (field, secret) => keys.fingerprint(resourceType, resourceId ?? '', field, secret)))
+
 /** What a row says of the request that led to it. */
-export function ofRequest(request: RequestInfo | undefined) {
+export function ofRequest(request: RequestInfo | undefined, mask: ReturnType<typeof maskingFor>) {
   const uri = request === undefined ? null : maskedUri(request.uri)
   return {
     method: request?.method ?? null,
@@ -70,6 +74,7 @@ export function ofRequest(request: RequestInfo | undefined) {
     client_ip: request?.clientIp ?? null,
     request_headers: request?.headers ?? {},
     query_params: uri === null ? {} : queryOf(uri),
+    request_body: mask(request?.body ?? {}),
   }
 }
 

@@ -1,7 +1,9 @@
+import { isIP } from 'node:net'
 import { and, asc, between, count, desc, eq, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
 import type { Head } from './chain.ts'
 import { findHead } from './head.ts'
+import { networkOf } from './refusals.ts'
 
 /** Which rows are meant: all conditions together. Plain values, since it crosses to the reading Worker. */
 export interface AuditFilter {
@@ -11,7 +13,7 @@ export interface AuditFilter {
   to: number
   /** the beginning of the path and query */
   uri?: string
-  /** columns that hold exactly this */
+  /** columns that hold exactly this; `clientIp` finds counted refusals of its network too */
   equal: Partial<Record<EqualColumn, string | number>>
 }
 type EqualColumn =
@@ -90,16 +92,21 @@ async function baseCondition(read: Reader, filter: AuditFilter) {
   const ranges = await rangesOf(read, filter, head)
   if (ranges.length === 0) return undefined
   const isForeign = filter.organisationId !== head.organisationId
-  const equal = Object.entries(filter.equal).map(([name, value]) => eq(t[name as EqualColumn], value))
+  const { clientIp, ...others } = filter.equal
+  const equal = Object.entries(others).map(([name, value]) => eq(t[name as EqualColumn], value))
   const condition = and(
     eq(t.isForeign, isForeign),
     isForeign ? eq(t.organisationId, filter.organisationId) : undefined,
     filter.uri === undefined ? undefined : beginsWith(t.uri, filter.uri),
     head.clock < CLOCKS ? undefined : between(t.createdAt, filter.from, filter.to),
+    clientIp === undefined ? undefined : inArray(t.clientIp, addressesOf(`${clientIp}`)),
     ...equal,
   )
   return { condition, ranges }
 }
+
+/** With the network that an address is in: by it alone the counted refusals of a minute can be found (decision 39). */
+const addressesOf = (address: string): string[] => (isIP(address) === 0 ? [address] : [address, networkOf(address)])
 
 type Column = Reader['tables']['auditEvents']['uri']
 

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { DatabaseOptions } from '../db/open.ts'
-import { withSnapshot } from '../db/snapshot.ts'
+import { type Snapshot, withSnapshot } from '../db/snapshot.ts'
+import { type Anchor, anchorProblem, readAnchor } from './anchor.ts'
 import { type CheckedRows, type CheckRows, type Verified, verifyTrail } from './verify.ts'
 import type { VerifyAnswer, VerifyQuestion } from './verify.worker.ts'
 import { startWorker } from './worker.ts'
@@ -9,16 +10,28 @@ import { startWorker } from './worker.ts'
 const MOST_THREADS = 8
 
 /**
- * Checks the trail of a database (`verifyTrail`), beside a running server or without one; of SQLite, on all cores.
+ * Checks the trail of a database (`verifyTrail`), beside a running server or without one; of SQLite, on all cores, and
+ * against the anchor beside it.
  *
- * @throws StartError when there is no database, or it cannot be read
+ * @throws StartError when there is no database, or it cannot be read; 65 ANCHOR_UNREADABLE when nothing else is wrong
  */
-export function verifyDatabase(options: DatabaseOptions, publicKey?: string): Promise<Verified> {
-  return withSnapshot(options, (snapshot) =>
-    options.dialect === 'postgres'
-      ? verifyTrail(snapshot, publicKey)
-      : verifyTrail(snapshot, publicKey, Math.min(MOST_THREADS, availableParallelism()), onThread(options.dataDir)),
-  )
+export async function verifyDatabase(options: DatabaseOptions, publicKey?: string): Promise<Verified> {
+  if (options.dialect === 'postgres') return withSnapshot(options, (snapshot) => verifyTrail(snapshot, publicKey))
+  const { dataDir } = options
+  // Before the snapshot is taken: a running server moves it on.
+  const [anchor] = await Promise.allSettled([readAnchor(dataDir)])
+  const threads = Math.min(MOST_THREADS, availableParallelism())
+  return withSnapshot(options, async (snapshot) => {
+    const verified = await verifyTrail(snapshot, publicKey, threads, onThread(dataDir))
+    if (verified.fault !== undefined) return verified
+    if (anchor.status === 'rejected') throw anchor.reason
+    return { ...verified, fault: await anchorFault(snapshot, anchor.value) }
+  })
+}
+
+async function anchorFault({ read }: Snapshot, anchor: Anchor | undefined): Promise<Verified['fault']> {
+  const problem = anchor && (await anchorProblem(read, anchor))
+  return problem === undefined ? undefined : { seq: 0, problem }
 }
 
 const onThread =

@@ -1,13 +1,11 @@
 import { asc, desc, lt } from 'drizzle-orm'
-import type { Tables } from '../../schema/db/tables.ts'
 import type { Snapshot } from '../db/snapshot.ts'
-import { type Head, headMessage, rowHash, voucherMessage } from './chain.ts'
+import { type Head, headMessage, rowHash } from './chain.ts'
 import { findHead } from './head.ts'
-import { isSignedBy, signingKeyId } from './keys.ts'
+import { isSignedBy } from './keys.ts'
 import { type AuditRow, columnsOf } from './row.ts'
 import { rowsOf, type StoredRow } from './rows.ts'
-
-export type StoredKey = Tables['auditKeys']['$inferSelect']
+import { introductionProblem, keyProblem, listKeys, type StoredKey } from './verify-keys.ts'
 
 export interface Verified {
   /** rows that were read and fit */
@@ -53,7 +51,7 @@ export async function verifyTrail(
 ): Promise<Verified> {
   const { read } = snapshot
   const head = await findHead(read)
-  const keys = await read.select().from(read.tables.auditKeys).orderBy(asc(read.tables.auditKeys.seq))
+  const keys = await listKeys(read)
   const first = keys[0]?.publicKey
   const verified = (rows: number, problem?: string, seq = 0): Verified => ({
     rows,
@@ -74,7 +72,7 @@ export async function verifyTrail(
   if (lastSeq < head.seq) return verified(rows, `rows up to ${head.seq} are missing`, lastSeq + 1)
   if (publicKey !== undefined && first !== publicKey)
     return verified(rows, 'the trail does not begin with the public key given')
-  return verified(rows, keyProblem(head.chainId, keys) ?? headProblem(head, keys))
+  return verified(rows, keyProblem(head, keys) ?? headProblem(head, keys))
 }
 
 /** The last one has no end: rows beyond the head are to be found, too. */
@@ -128,8 +126,8 @@ function createRowCheck(head: Head, keys: readonly StoredKey[], before: { seq: n
       if (row.seq !== seq + 1 && !isJump) return 'rows before it are missing'
       const column = differingColumn(row, said, head.organisationId)
       if (column !== undefined) return `its column ${column} differs from its text`
-      const key = keysBySeq.get(row.seq)
-      if (key !== undefined && !introduces(said, key)) return 'it does not introduce the signing key that names it'
+      const introduction = introductionProblem(row.seq, said, keysBySeq.get(row.seq))
+      if (introduction !== undefined) return introduction
       seq = row.seq
       hash = row.hash
       return undefined
@@ -142,27 +140,6 @@ function differingColumn(row: StoredRow, said: AuditRow, organisationId: string)
   for (const name in columns) {
     const column = name as keyof typeof columns
     if (columns[column] !== row[column]) return column
-  }
-  return undefined
-}
-
-function introduces({ details }: AuditRow, key: StoredKey): boolean {
-  const named = details['signing_key'] as { id?: unknown; public_key?: unknown } | undefined
-  return named?.id === key.id && named.public_key === key.publicKey
-}
-
-/** Each key is named by its own bytes and vouched for by the one before it. */
-export function keyProblem(chainId: string, keys: readonly StoredKey[]): string | undefined {
-  for (const [i, { id, publicKey, vouchedBy, voucher }] of keys.entries()) {
-    if (signingKeyId(Buffer.from(publicKey, 'base64')) !== id)
-      return `the signing key ${id} is not the one that its id names`
-    const before = keys[i - 1]
-    if (before === undefined) continue
-    const isVouched =
-      vouchedBy === before.id &&
-      voucher !== null &&
-      isSignedBy(before.publicKey, voucherMessage(chainId, before.id, id, publicKey), voucher)
-    if (!isVouched) return `the signing key ${id} is not vouched for by the one before it`
   }
   return undefined
 }

@@ -1,7 +1,8 @@
 import { withSnapshot } from '../db/snapshot.ts'
 import { describeError } from '../log.ts'
 import type { Head } from './chain.ts'
-import { type CheckedRows, checkRowsOf, type SeqRange, type StoredKey } from './verify.ts'
+import { type CheckedRows, checkRowsOf, type SeqRange } from './verify.ts'
+import type { StoredKey } from './verify-keys.ts'
 
 // A part of the trail, checked on a thread of its own; SQLite only.
 

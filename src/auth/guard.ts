@@ -9,6 +9,7 @@ import { isRawJson } from '../json.ts'
 import type { Caller, KeyActor, RequestInfo } from './caller.ts'
 import { type Once, onceOf } from './idempotency.ts'
 import { assertNoKeyInBody, assertPlainUrl } from './misplaced.ts'
+import { REPEATED, REPEATED_IN_RENDER, takeRepeatedParameters } from './repeated.ts'
 import { createSystemPeerCheck } from './system-caller.ts'
 
 /** What the guard notes of a request, for the answer's headers, the log and the counters. */
@@ -107,11 +108,10 @@ function createAnswerAgain(gatehouse: Gatehouse) {
     const { request, call } = context
     const once = request.method === 'POST' ? onceOf(gatehouse, context) : undefined
     call.once = once
-    if (!(await once?.isKnown())) {
-      // An old secret that acts on its own key gets an answer of before, and nothing new.
-      if (context.caller.isPreviousSecret && call.permissions.length === 0) throw replacedSecret()
-      return undefined
-    }
+    const isKnown = (await once?.isKnown()) === true
+    // An old secret that acts on its own key gets an answer of before, and nothing new.
+    if (!isKnown && context.caller.isPreviousSecret && call.permissions.length === 0) throw replacedSecret()
+    if (!isKnown) return undefined
     return gatehouse.audited(actorOf(gatehouse, context), { action: 'replay' }, async () => {
       throw new GatehouseError('stale', 'the answer to this Idempotency-Key has just expired; send the request again')
     })
@@ -209,8 +209,7 @@ export function createAdmit(gatehouse: Gatehouse) {
     if (isItself) call.permissions = []
     else for (const permission of anyOf) if (caller.permissions.has(permission)) return
     // The answer that held the new secret may have got lost: it is asked for again with the old one.
-    const mayAskAgain = isItself && request.headers.has('idempotency-key')
-    if (caller.isPreviousSecret && !mayAskAgain) throw replacedSecret()
+    if (caller.isPreviousSecret && !(isItself && request.headers.has('idempotency-key'))) throw replacedSecret()
     if (!isItself) throw new GatehouseError('forbidden', `this API key lacks the scope ${anyOf.join(' or ')}`)
   }
 }
@@ -255,46 +254,9 @@ function assertDecoded(params: Record<string, string | null>): void {
   for (const name in params) if (params[name] === null) throw invalidField('', 'the path must be percent-encoded UTF-8')
 }
 
-/** The path parameters that clients repeat in bodies, under these names (decision 4). */
-const REPEATED: Record<string, readonly string[]> = {
-  promptId: ['prompt_id', 'id', 'slug'],
-  partialId: ['prompt_partial_id', 'id', 'slug'],
-  collectionId: ['id', 'slug'],
-  labelId: ['id'],
-  apiKeyId: ['id'],
-  workspaceId: ['workspace_id'],
-  userId: ['user_id', 'id'],
-  inviteId: ['invite_id', 'id'],
-}
-
-/** Any other key of a render body is the model's (spec 2.1). */
-const REPEATED_IN_RENDER: typeof REPEATED = { promptId: ['prompt_id'] }
-
 /** Names are stored in one Unicode form, so that what looks alike is found alike (HT-4). */
 function normaliseName(body: unknown): void {
   if (typeof body !== 'object' || body === null) return
   const fields = body as Record<string, unknown>
   if (typeof fields['name'] === 'string') fields['name'] = fields['name'].normalize('NFC')
-}
-
-/** Of a workspace, an id beside a slug may mean the same one: then the path counts. Two ids, or two slugs, may not differ. */
-const contradicts = (param: string, repeated: unknown, inPath: string | undefined): boolean =>
-  repeated !== inPath &&
-  !(param === 'workspaceId' && typeof repeated === 'string' && UUID.test(repeated) !== UUID.test(inPath ?? ''))
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-/** Removes path parameters that the body repeats, after checking that both say the same. */
-function takeRepeatedParameters(params: Record<string, string>, body: unknown, repeated: typeof REPEATED): void {
-  // The body of a version is the version itself, whose id is not the prompt's; its other keys are ignored anyway.
-  if (typeof body !== 'object' || body === null || params['versionId'] !== undefined) return
-  const fields = body as Record<string, unknown>
-  for (const param in params) {
-    for (const name of repeated[param] ?? []) {
-      if (!Object.hasOwn(fields, name)) continue
-      if (fields[name] !== null && contradicts(param, fields[name], params[param]))
-        throw invalidField(name, 'differs from the path; leave it out')
-      delete fields[name]
-    }
-  }
 }

@@ -7,6 +7,7 @@ import type { Reader, Tx } from '../db/database.ts'
 import { conflict, GatehouseError, invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { Caller } from './caller.ts'
+import { permissionsOfOldSecret } from './roles.ts'
 import { hasLost } from './still-valid.ts'
 
 /** An answer is given again for this long. */
@@ -131,7 +132,9 @@ function openAnswer(
   const { dataKeys } = keyring()
   const text = open(row.sealedAnswer, (id) => dataKeys.get(id), placeOf(row)).toString()
   const { answer, rank, permissions }: SealedAnswer = JSON.parse(text)
-  if (hasLost({ rank, permissions: new Set(permissions) }, caller))
+  const had = new Set(permissions)
+  // A key that rotated itself asks with the secret that this made the old one.
+  if (hasLost({ rank, permissions: caller.isPreviousSecret ? permissionsOfOldSecret(had) : had }, caller))
     throw new GatehouseError(
       'forbidden',
       'this API key may do less than when it made the request; the secret stays closed',

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNull, type SQL } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
-import type { Caller } from './caller.ts'
+import type { Caller, KeyType } from './caller.ts'
 import { callersOf, createShared, type KeyRow, type Shared, selectKeys } from './key-rows.ts'
 import { createLimiters } from './rate-limit.ts'
 
@@ -8,6 +8,8 @@ import { createLimiters } from './rate-limit.ts'
 export interface Keys {
   /** undefined: unknown, deleted, or expired at `now` (UTC milliseconds) */
   find(digest: string, now: number): Caller | undefined
+  /** the type of a live key, undefined unless this organisation has it */
+  typeOf(id: string, organisationId: string): KeyType | undefined
   count(): number
   /** reads all keys; at start, when this node has missed changes, and after a change of the organisation's settings */
   load(): Promise<void>
@@ -74,6 +76,10 @@ export function createKeys(read: Reader, options: { enforcesRotation: boolean })
       if (now < caller.endsAt) return caller
       expired.add(caller)
       return undefined
+    },
+    typeOf(id, organisationId) {
+      const [caller] = [cache.byId.get(id) ?? []].flat()
+      return caller?.organisationId === organisationId ? caller.type : undefined
     },
     count: () => cache.byId.size,
     load: () =>

@@ -1,4 +1,6 @@
-import { and, eq, or } from 'drizzle-orm'
+import { and, eq, or, type SQL } from 'drizzle-orm'
+import type { Tables } from '../../schema/db/tables.ts'
+import { compiledSelect, placeholders } from '../db/compiled.ts'
 import type { Reader } from '../db/database.ts'
 import { GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Caller } from './caller.ts'
@@ -62,7 +64,7 @@ export function assertOwnOrganisation(caller: Caller, named: string | null | und
 }
 
 async function ownWorkspace(read: Reader, id: string, named: string | null | undefined): Promise<Workspace> {
-  const own = await findWorkspace(read, eq(read.tables.workspaces.id, id))
+  const [own] = await workspaceById(read, { id })
   if (own === undefined) throw notFound('workspace')
   if (named !== null && named !== undefined && named !== own.id && named !== own.slug)
     throw new GatehouseError(
@@ -73,24 +75,28 @@ async function ownWorkspace(read: Reader, id: string, named: string | null | und
 }
 
 async function namedWorkspace(read: Reader, organisationId: string, named: string): Promise<Workspace> {
-  const t = read.tables.workspaces
-  const found = await findWorkspace(
-    read,
-    and(eq(t.organisationId, organisationId), eq(t.status, 'active'), or(eq(t.id, named), eq(t.slug, named))),
-  )
+  const [found] = await activeWorkspaceByName(read, { organisationId, named })
   if (found === undefined) throw notFound('workspace')
   return found
 }
 
 async function defaultWorkspace(read: Reader, organisationId: string): Promise<Workspace> {
-  const t = read.tables.workspaces
-  const found = await findWorkspace(read, and(eq(t.organisationId, organisationId), eq(t.isDefault, true)))
+  const [found] = await defaultWorkspaceOf(read, { organisationId })
   if (found === undefined) throw notFound('workspace')
   return found
 }
 
-async function findWorkspace(read: Reader, where: ReturnType<typeof and>): Promise<Workspace | undefined> {
-  const t = read.tables.workspaces
-  const [row] = await read.select({ id: t.id, slug: t.slug }).from(t).where(where).limit(1)
-  return row
+const { id, organisationId, named } = placeholders('id', 'organisationId', 'named')
+
+const workspaceById = workspaceWhere((t) => eq(t.id, id))
+const activeWorkspaceByName = workspaceWhere((t) =>
+  and(eq(t.organisationId, organisationId), eq(t.status, 'active'), or(eq(t.id, named), eq(t.slug, named))),
+)
+const defaultWorkspaceOf = workspaceWhere((t) => and(eq(t.organisationId, organisationId), eq(t.isDefault, true)))
+
+function workspaceWhere(condition: (t: Tables['workspaces']) => SQL | undefined) {
+  return compiledSelect((db) => {
+    const t = db.tables.workspaces
+    return db.select({ id: t.id, slug: t.slug }).from(t).where(condition(t)).limit(1)
+  })
 }

@@ -1,9 +1,11 @@
 import { type FileHandle, open, rename, unlink } from 'node:fs/promises'
 import type { ExportFormat, UnsignedRange } from '../audit/export.ts'
 import type { LoadedConfig } from '../config/load.ts'
+import type { Snapshot } from '../db/snapshot.ts'
 import { databaseOptions } from '../gatehouse.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { callAdmin } from './admin-socket.ts'
+import { auditBroken } from './audit.ts'
 import { defineCommand, type Flags, type Io, type Values } from './command.ts'
 import { loadFor } from './config.ts'
 import { dateOf } from './dates.ts'
@@ -59,9 +61,10 @@ async function exportTo(loaded: LoadedConfig, io: Io, wanted: Wanted): Promise<U
   await reserved.close()
   const file = await create(unfinished)
   try {
-    const written = await withSnapshot(databaseOptions(loaded), (snapshot) =>
-      writeRows(snapshot, wanted.format, wanted, (text) => file.appendFile(text)),
-    )
+    const written = await withSnapshot(databaseOptions(loaded), async (snapshot) => {
+      await assertKeys(snapshot)
+      return writeRows(snapshot, wanted.format, wanted, (text) => file.appendFile(text))
+    })
     if (written === undefined)
       throw new StartError('NOT_INITIALISED', EXIT.data, 'there is no audit trail yet', 'run gatehouse bootstrap')
     const signed = await callAdmin(loaded, io, 'audit.sign-export', written.range)
@@ -77,6 +80,15 @@ async function exportTo(loaded: LoadedConfig, io: Io, wanted: Wanted): Promise<U
   } finally {
     await file.close()
   }
+}
+
+/** Nobody could check the file with the first public key, if the keys do not lead from it to the last one. */
+async function assertKeys({ read }: Snapshot): Promise<void> {
+  const { findHead } = await import('../audit/head.ts')
+  const { storedKeyProblem } = await import('../audit/verify-keys.ts')
+  const head = await findHead(read)
+  const problem = head && (await storedKeyProblem(read, head))
+  if (problem !== undefined) throw auditBroken(problem)
 }
 
 async function create(path: string): Promise<FileHandle> {

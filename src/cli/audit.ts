@@ -21,13 +21,7 @@ export const auditVerify = defineCommand({
     const { verifyDatabase } = await import('../audit/verify-database.ts')
     const verified = await verifyDatabase(databaseOptions(loaded), flags['public-key'])
     const { rows, head, publicKey, fault } = verified
-    if (fault !== undefined)
-      throw new StartError(
-        'AUDIT_BROKEN',
-        EXIT.data,
-        fault.seq === 0 ? fault.problem : `row ${fault.seq}: ${fault.problem}`,
-        'keep a copy of the database as it is, and compare it with a backup or an export',
-      )
+    if (fault !== undefined) throw auditBroken(fault.seq === 0 ? fault.problem : `row ${fault.seq}: ${fault.problem}`)
     const facts = { rows, last_seq: head?.seq ?? 0, last_hash: head?.hash ?? null, public_key: publicKey ?? null }
     io.out(
       flags.json
@@ -37,6 +31,14 @@ export const auditVerify = defineCommand({
     return undefined
   },
 })
+
+export const auditBroken = (problem: string): StartError =>
+  new StartError(
+    'AUDIT_BROKEN',
+    EXIT.data,
+    problem,
+    'keep a copy of the database as it is, and compare it with a backup or an export',
+  )
 
 export const auditRotateKey = defineCommand({
   name: 'audit rotate-key',

@@ -1,6 +1,6 @@
-import { type Column, fillPlaceholders, type Query } from 'drizzle-orm'
+import { type Column, fillPlaceholders, getTableColumns, type Placeholder, type Query, sql } from 'drizzle-orm'
 import type { Tables } from '../../schema/db/tables.ts'
-import type { Tx } from './database.ts'
+import type { Reader, Tx } from './database.ts'
 
 type Text = Pick<Query, 'sql' | 'params'>
 type Values = Record<string, unknown>
@@ -12,39 +12,58 @@ type Values = Record<string, unknown>
  * @param build makes the statement, with `sql.placeholder(name)` for each value
  */
 export function compiled(build: (tx: Tx) => { toSQL(): Text }): (tx: Tx, values: Values) => Promise<void> {
-  const textOf = oncePerDialect((tx) => build(tx).toSQL())
+  const textOf = oncePerDialect((tx: Tx) => build(tx).toSQL())
   return async (tx, values) => {
-    const { sql, params } = textOf(tx)
-    await tx.run(sql, fillPlaceholders(params, values))
+    const { sql: text, params } = textOf(tx)
+    await tx.run(text, fillPlaceholders(params, values))
   }
 }
 
-/** The same for a query of plain columns: its rows are those that drizzle would give. */
+/** Inserts a row that has a value, perhaps null, for every column of its table. */
+export function compiledInsert<Table extends Tables[keyof Tables]>(
+  tableOf: (tables: Tables) => Table,
+): (tx: Tx, row: Table['$inferSelect']) => Promise<void> {
+  return compiled((tx) => {
+    const table = tableOf(tx.tables)
+    return tx
+      .insert(table as Tables[keyof Tables])
+      .values(placeholders(...Object.keys(getTableColumns(table))) as never)
+  })
+}
+
+/** The same for a query of plain columns, inside a transaction or outside: its rows are those that drizzle would give. */
 export function compiledSelect<Row>(
-  build: (tx: Tx) => PromiseLike<Row[]> & { toSQL(): Text },
-): (tx: Tx, values?: Values) => Promise<Row[]> {
-  const queryOf = oncePerDialect((tx) => {
-    const query = build(tx)
+  build: (db: Reader) => PromiseLike<Row[]> & { toSQL(): Text },
+): (db: Reader, values?: Values) => Promise<Row[]> {
+  const queryOf = oncePerDialect((db: Reader) => {
+    const query = build(db)
     const fields = Object.entries(
       (query as unknown as { getSelectedFields(): Record<string, Column> }).getSelectedFields(),
     )
     return { ...query.toSQL(), fields }
   })
-  return async (tx, values = {}) => {
-    const { sql, params, fields } = queryOf(tx)
-    const decode = (value: unknown, column: Column) => (value === null ? null : column.mapFromDriverValue(value))
-    const rows = await tx.run(sql, fillPlaceholders(params, values))
-    return rows.map(
-      (row) => Object.fromEntries(fields.map(([name, column], i) => [name, decode(row[i], column)])) as Row,
-    )
+  return async (db, values = {}) => {
+    const { sql: text, params, fields } = queryOf(db)
+    const rows = await db.run(text, fillPlaceholders(params, values))
+    return rows.map((row) => {
+      const decoded: Values = {}
+      for (let i = 0; i < fields.length; i++) decoded[fields[i]![0]] = decode(row[i], fields[i]![1])
+      return decoded as Row
+    })
   }
 }
 
-function oncePerDialect<T>(make: (tx: Tx) => T): (tx: Tx) => T {
+const decode = (value: unknown, column: Column) => (value === null ? null : column.mapFromDriverValue(value))
+
+function oncePerDialect<Db extends Reader, T>(make: (db: Db) => T): (db: Db) => T {
   const made = new WeakMap<Tables, T>()
-  return (tx) => {
-    const value = made.get(tx.tables) ?? make(tx)
-    made.set(tx.tables, value)
+  return (db) => {
+    const value = made.get(db.tables) ?? make(db)
+    made.set(db.tables, value)
     return value
   }
 }
+
+/** A placeholder for each value, under its own name. */
+export const placeholders = <Name extends string>(...names: Name[]): Record<Name, Placeholder> =>
+  Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as unknown as Record<Name, Placeholder>

@@ -4,7 +4,11 @@ import type { Tables } from '../../schema/db/tables.ts'
 type Drizzle = BunSQLiteDatabase<Record<string, never>>
 
 /** Read access to committed data. The types are SQLite's; PostgreSQL's database is cast to them once, in `postgres.ts`. */
-export type Reader = Pick<Drizzle, 'select' | 'selectDistinct'> & { tables: Tables }
+export type Reader = Pick<Drizzle, 'select' | 'selectDistinct'> & {
+  tables: Tables
+  /** runs the text of a query as drizzle built it; only for `compiled.ts` */
+  run(text: string, values: unknown[]): Promise<unknown[][]>
+}
 
 /**
  * What the caches must look at again after a commit, on every node. `*` (with an empty id): everything, as after changes
@@ -42,8 +46,11 @@ export type Tx = Reader &
     /** UTC milliseconds: the one time of this change, in its rows and in its audit row */
     now: number
     event: AuditDraft
-    /** runs the text of a query as drizzle built it; only for `compiled.ts` */
-    run(text: string, values: unknown[]): Promise<unknown[][]>
+    /**
+     * What was read in this transaction and holds until its next change: on SQLite the changes of one commit share it,
+     * as long as they touch prompts, partials and labels alone. It never outlives the transaction.
+     */
+    seen: Map<object, unknown>
     /** the caches reload this object after the commit and before the answer */
     changed(kind: ChangeKind, id: string): void
     /**

@@ -5,6 +5,7 @@ import { GatehouseError } from '../errors.ts'
 import { CLOSURE_MS, overloaded, QUEUE_BOUND, requireLife, settledWithin } from './closure.ts'
 import type { AuditDraft, Change, Database, Tx } from './database.ts'
 import { storageFailure, storageUnavailable } from './errors.ts'
+import { runText } from './sqlite-file.ts'
 
 /** More in one transaction gains little and lets the first wait for the last (M2). */
 const GROUP_SIZE = 64
@@ -36,7 +37,7 @@ export function groupCommit(writer: Connection, closureMs = CLOSURE_MS) {
 
   async function commitAll(): Promise<void> {
     while (queue.length > 0) {
-      await otherRequests()
+      await otherRequests(queue)
       await commitGroup(queue.splice(0, GROUP_SIZE))
     }
     running = undefined
@@ -44,10 +45,15 @@ export function groupCommit(writer: Connection, closureMs = CLOSURE_MS) {
 
   async function commitGroup(jobs: Job[]): Promise<void> {
     const outcomes: Outcome[] = []
+    const seen: Tx['seen'] = new Map()
     try {
       writer.run('BEGIN IMMEDIATE')
-      for (const job of jobs) outcomes.push(await runInSavepoint(writer, job, closureMs))
-      await lastStep(createTx(writer, { alive: true }, { action: 'commit' }, []))
+      for (const job of jobs) {
+        const outcome = await runInSavepoint(writer, job, closureMs, seen)
+        outcomes.push(outcome)
+        if (!isContentAlone(outcome)) seen.clear()
+      }
+      await lastStep(createTx(writer, { alive: true }, { action: 'commit' }, [], seen))
       writer.run('COMMIT')
     } catch (error) {
       if (writer.inTransaction) writer.run('ROLLBACK')
@@ -97,10 +103,17 @@ export function groupCommit(writer: Connection, closureMs = CLOSURE_MS) {
 }
 
 /**
- * Lets requests that have arrived come to their changes, so that these go into the same group; waits for no others.
- * A transaction runs in microtasks alone, so without this every group would be of one change.
+ * Lets requests that have arrived come to their changes, so that these go into the same group: until a turn of the event
+ * loop brings no more, so it waits for no others. A transaction runs in microtasks alone, so without this every group
+ * would be of one change.
  */
-const otherRequests = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+async function otherRequests(queue: readonly Job[]): Promise<void> {
+  let before: number
+  do {
+    before = queue.length
+    await new Promise((resolve) => setImmediate(resolve))
+  } while (before < queue.length && queue.length < GROUP_SIZE)
+}
 
 function answer(outcomes: Outcome[], unannounced: GatehouseError | undefined): void {
   for (const outcome of outcomes) {
@@ -110,12 +123,18 @@ function answer(outcomes: Outcome[], unannounced: GatehouseError | undefined): v
   }
 }
 
-async function runInSavepoint(writer: Connection, job: Job, closureMs: number): Promise<Outcome> {
+const CONTENT: ReadonlySet<Change['kind']> = new Set(['label', 'partial', 'prompt'])
+
+/** A change that names nothing it touched may have touched anything. */
+const isContentAlone = (outcome: Outcome): boolean =>
+  'changes' in outcome && outcome.changes.length > 0 && outcome.changes.every(({ kind }) => CONTENT.has(kind))
+
+async function runInSavepoint(writer: Connection, job: Job, closureMs: number, seen: Tx['seen']): Promise<Outcome> {
   const life = { alive: true }
   const changes: Change[] = []
   writer.run('SAVEPOINT change')
   try {
-    const tx = createTx(writer, life, job.event, changes)
+    const tx = createTx(writer, life, job.event, changes, seen)
     const value = await settledWithin(closureMs, () => job.work(tx))
     await tx.revise()
     writer.run('RELEASE change')
@@ -131,12 +150,18 @@ async function runInSavepoint(writer: Connection, job: Job, closureMs: number): 
   }
 }
 
-function createTx(writer: Connection, life: { alive: boolean }, event: AuditDraft, changes: Change[]): Tx {
+function createTx(
+  writer: Connection,
+  life: { alive: boolean },
+  event: AuditDraft,
+  changes: Change[],
+  seen: Tx['seen'],
+): Tx {
   let revision: Promise<number> | undefined
   const db = drizzle({ client: mortal(writer, life) })
   const run: Tx['run'] = async (text, values) => {
     requireLife(life)
-    return writer.query(text).values(...(values as string[]))
+    return runText(writer, text, values)
   }
   const nextRevision = async (): Promise<number> => {
     const { revision: next } = writer
@@ -148,6 +173,7 @@ function createTx(writer: Connection, life: { alive: boolean }, event: AuditDraf
     tables,
     now: Date.now(),
     event: { ...event },
+    seen,
     run,
     changed: (kind: Change['kind'], id: string) => void changes.push({ kind, id }),
     revise: () => {

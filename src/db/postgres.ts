@@ -180,7 +180,7 @@ function createTx(
   return Object.assign(db, {
     now: Date.now(),
     event: { ...event },
-    run: async (text: string, values: unknown[]) => unsafe(text, values).values(),
+    seen: new Map<object, unknown>(),
     changed: (kind: Change['kind'], id: string) => void changes.set(`${kind} ${id}`, { kind, id }),
     revise: () => {
       revision ??= nextRevision()
@@ -190,10 +190,15 @@ function createTx(
 }
 
 // drizzle's types differ by dialect, its queries as used here do not: the casts to SQLite's types end here.
-export const asReader = (client: SQL): Reader => Object.assign(drizzle({ client }), { tables }) as unknown as Reader
+export const asReader = (client: SQL): Reader =>
+  Object.assign(drizzle({ client }), { tables, run: runOn(client) }) as unknown as Reader
 
-const asWriter = (client: TransactionSQL) =>
-  Object.assign(drizzle({ client }), { tables }) as unknown as Reader & Pick<Tx, 'insert' | 'update' | 'delete'>
+const asWriter = (client: TransactionSQL) => asReader(client) as Reader & Pick<Tx, 'insert' | 'update' | 'delete'>
+
+const runOn =
+  (client: Pick<SQL, 'unsafe'>): Reader['run'] =>
+  async (text, values) =>
+    client.unsafe(text, values).values()
 
 /** No SQLSTATE: no connection, no TLS or a certificate that is not trusted. Class 28: login, 3D: no such database. */
 export function startErrorOf(error: unknown): StartError | undefined {

@@ -1,12 +1,10 @@
 import type { Database as Connection } from 'bun:sqlite'
 import { SQL } from 'bun'
-import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { sqliteTables as tables } from '../../schema/db/tables.ts'
 import type { Reader } from './database.ts'
 import type { DatabaseOptions } from './open.ts'
-import { asReader, startErrorOf as postgresStartError } from './postgres.ts'
+import { asReader as asPostgresReader, startErrorOf as postgresStartError } from './postgres.ts'
 import { postgresOptions } from './postgres-url.ts'
-import { connect, ensureFile, startErrorOf } from './sqlite-file.ts'
+import { asReader, connect, ensureFile, startErrorOf } from './sqlite-file.ts'
 
 export interface Snapshot {
   read: Reader
@@ -30,7 +28,7 @@ async function onSqlite<T>(dataDir: string, work: (snapshot: Snapshot) => Promis
   const connection = open(path)
   try {
     connection.run('BEGIN')
-    return await work({ read: Object.assign(drizzle({ client: connection }), { tables }), connection })
+    return await work({ read: asReader(connection), connection })
   } finally {
     connection.close()
   }
@@ -51,7 +49,7 @@ async function onPostgres<T>(
   const client = new SQL({ ...postgresOptions(url, password), max: 1 })
   try {
     return await client.begin('isolation level repeatable read read only', (transaction) =>
-      work({ read: asReader(transaction) }),
+      work({ read: asPostgresReader(transaction) }),
     )
   } catch (error) {
     throw postgresStartError(error) ?? error

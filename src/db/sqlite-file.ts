@@ -10,7 +10,10 @@ import {
   rmSync,
   statfsSync,
 } from 'node:fs'
+import { drizzle } from 'drizzle-orm/bun-sqlite'
+import { sqliteTables as tables } from '../../schema/db/tables.ts'
 import { EXIT, StartError } from '../start-error.ts'
+import type { Reader } from './database.ts'
 import { APPLICATION_ID, migrateSqlite } from './migrate.ts'
 
 /** Before it, a checkpoint at the wrong moment could lose commits (the WAL-reset bug, UP-4). */
@@ -30,6 +33,8 @@ const PRAGMAS = [
   'mmap_size = 0',
   'temp_store = MEMORY',
 ]
+/** Statements that a connection keeps. Bun keeps the first 20, for ever: those of the start, and none that every change runs. */
+const KEPT_STATEMENTS = 500
 const WRITER_PRAGMAS = ['synchronous = FULL', 'secure_delete = ON', 'journal_size_limit = 67108864']
 
 /**
@@ -151,6 +156,7 @@ function syncPath(path: string): void {
  * @throws StartError JOURNAL_MODE (65) where the write-ahead log cannot be used
  */
 export function connect(path: string, mode: 'write' | 'read'): Database {
+  Database.MAX_QUERY_CACHE_SIZE = KEPT_STATEMENTS
   const db =
     mode === 'write'
       ? new Database(path, { readwrite: true, strict: true })
@@ -169,6 +175,16 @@ export function connect(path: string, mode: 'write' | 'read'): Database {
   for (const pragma of WRITER_PRAGMAS) db.run(`PRAGMA ${pragma}`)
   return db
 }
+
+export const asReader = (connection: Database): Reader =>
+  Object.assign(drizzle({ client: connection }), {
+    tables,
+    run: async (text: string, values: unknown[]) => runText(connection, text, values),
+  })
+
+/** Runs a statement by its text, which is prepared once. */
+export const runText = (connection: Database, text: string, values: unknown[]): unknown[][] =>
+  connection.query(text).values(...(values as string[]))
 
 /** What a failure to open means to the person who starts the server; undefined if it is not one of the storage. */
 export function startErrorOf(error: unknown): StartError | undefined {

@@ -1,11 +1,9 @@
 import type { Database as Connection } from 'bun:sqlite'
-import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { sqliteTables as tables } from '../../schema/db/tables.ts'
 import type { Database } from './database.ts'
 import { type GroupCommit, groupCommit } from './group-commit.ts'
 import { lockDataDir } from './lock.ts'
 import { migrateSqlite } from './migrate.ts'
-import { connect, ensureFile, prepareDataDir, startErrorOf } from './sqlite-file.ts'
+import { asReader, connect, ensureFile, prepareDataDir, startErrorOf } from './sqlite-file.ts'
 
 export interface SqliteOptions {
   dataDir: string
@@ -48,7 +46,7 @@ const runAll = (steps: (() => void)[]): void => {
 function databaseOver(group: GroupCommit, writer: Connection, reader: Connection, release: () => void): Database {
   return {
     dialect: 'sqlite',
-    read: Object.assign(drizzle({ client: reader }), { tables }),
+    read: asReader(reader),
     transaction: group.transaction,
     onCommitted: group.onCommitted,
     beforeCommit: group.beforeCommit,

@@ -1,4 +1,5 @@
 import { PROBLEMS } from '../../schema/api/errors.ts'
+import { withoutKeys } from '../audit/mask.ts'
 import type { Call } from '../auth/guard.ts'
 import type { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
@@ -29,7 +30,7 @@ export function createAccessLog(gatehouse: Pick<Gatehouse, 'config' | 'log' | 'm
     const seconds = call === undefined ? 0 : (performance.now() - call.startedAt) / 1000
     return {
       request_id: call?.requestId,
-      client_request_id: call?.clientRequestId,
+      client_request_id: call?.clientRequestId && withoutKeys(call.clientRequestId),
       method: request.method,
       route: route || undefined,
       path: pathOf(request.url),
@@ -74,8 +75,5 @@ export function createAccessLog(gatehouse: Pick<Gatehouse, 'config' | 'log' | 'm
 function pathOf(url: string): string {
   const start = url.indexOf('/', 8)
   const query = url.indexOf('?', start)
-  return url
-    .slice(start, query === -1 ? undefined : query)
-    .replace(/gth_[^/]*/g, '[key]')
-    .slice(0, 300)
+  return withoutKeys(url.slice(start, query === -1 ? undefined : query)).slice(0, 300)
 }

@@ -1,31 +1,24 @@
-import type { Call } from '../auth/guard.ts'
 import type { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { AccessLog } from './access-log.ts'
 import { createHead } from './head.ts'
 import { methodNotAllowed } from './methods.ts'
 import { problemBody, problemHead, toGatehouseError } from './problems.ts'
-import { noteRefusal } from './refused.ts'
+import { noteRefusal, type RefusedContext } from './refused.ts'
 import { newRequestId } from './request-id.ts'
-
-interface AnswerContext {
-  request: Request
-  route?: string
-  call: Call | undefined
-}
 
 /** Turns what handlers return, and what they throw, into responses: one envelope, the same headers everywhere (HT-9). */
 export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowedMethods: (path: string) => string[]) {
   const head = createHead(gatehouse.config)
 
   return {
-    success(context: AnswerContext, value: unknown): Response {
+    success(context: RefusedContext, value: unknown): Response {
       accessLog.answered(context, 200)
       const headers = { ...head(context.call?.requestId), ...limitsOf(context) }
       if (context.call?.once?.isReplay) headers['idempotent-replayed'] = 'true'
       return new Response(JSON.stringify(value), { headers })
     },
-    failure(context: AnswerContext, thrown: unknown): Response {
+    failure(context: RefusedContext, thrown: unknown): Response {
       let error = toGatehouseError(thrown)
       if (error.code === 'route_unknown') error = refusedMethod(context.request, allowedMethods) ?? error
       const requestId = context.call?.requestId ?? newRequestId()
@@ -41,7 +34,7 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
 }
 
 /** What is left of the caller's rate limits, if it has any. */
-const limitsOf = ({ call }: AnswerContext): Record<string, string> | undefined =>
+const limitsOf = ({ call }: RefusedContext): Record<string, string> | undefined =>
   call?.caller?.limiter?.headers(performance.now())
 
 /** A path that takes other methods; and methods that no path takes (HT-6). */

@@ -1,23 +1,30 @@
 import { PROBLEMS } from '../../schema/api/errors.ts'
+import { withoutKeys } from '../audit/mask.ts'
 import { type Call, requestInfo } from '../auth/guard.ts'
 import type { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 
-interface RefusedContext {
+export interface RefusedContext {
   request: Request
   /** the template of the route that matched, if one did */
   route?: string
   call: Call | undefined
+  /** of the path, decoded; null what could not be */
+  params?: Record<string, string | null>
+  /** as it was read, if it was */
+  body?: unknown
 }
 
 /** Hands a refused request to the audit trail (decision 39); the answer does not wait for it. */
 export function noteRefusal(
   gatehouse: Gatehouse,
-  { request, route, call }: RefusedContext,
+  context: RefusedContext,
   error: GatehouseError,
   requestId: string,
 ): void {
+  const { request, route, call } = context
   const { status, type } = PROBLEMS[error.code]
+  const resourceId = targetOf(context)
   gatehouse.refusals.note({
     caller: call?.caller,
     isKeyUnknown:
@@ -25,9 +32,57 @@ export function noteRefusal(
     clientIp: gatehouse.clientIp(request),
     method: request.method,
     route: route || undefined,
-    permission: call?.permissions[0],
+    action: actionOf(gatehouse, context, resourceId),
+    resourceId,
     status,
     type,
-    request: () => requestInfo(gatehouse, request, requestId),
+    request: () => ({ ...requestInfo(gatehouse, request, requestId), body: keptBody(context) }),
   })
+}
+
+/** Verbs that the permission of their route does not have. */
+const VERBS: Record<string, string> = {
+  'POST /v1/admin/users/invites': 'invite',
+  'POST /v1/admin/users/invites/accept': 'accept',
+  'POST /v1/admin/users/invites/:inviteId/resend': 'resend',
+  'POST /v1/api-keys/:apiKeyId/rotate': 'rotate',
+}
+
+/** Resources that have no permissions of their own, by what their routes begin with. */
+const RESOURCES = { '/v1/collections': 'collections', '/v1/labels': 'labels', '/v1/admin/users': 'organisation_users' }
+
+/** What the row of the success would say, so that filters find both. */
+function actionOf(
+  gatehouse: Gatehouse,
+  { request, route = '', call }: RefusedContext,
+  resourceId: string | null,
+): string | undefined {
+  const { caller, permissions = [] } = call ?? {}
+  const permission = permissions.find((each) => caller?.permissions.has(each)) ?? permissions[0]
+  const [family, permitted] = permission?.split('.') ?? []
+  const verb = VERBS[`${request.method} ${route}`] ?? permitted
+  const resource = route.startsWith('/v1/api-keys/:apiKeyId')
+    ? resourceOfKey(gatehouse, caller?.organisationId, resourceId)
+    : Object.entries(RESOURCES).find(([prefix]) => route.startsWith(prefix))?.[1]
+  const type = resource ?? family
+  return type === undefined || verb === undefined ? undefined : `${type}.${verb}`
+}
+
+function resourceOfKey({ keys }: Gatehouse, organisationId: string | undefined, id: string | null): string | undefined {
+  const type = organisationId === undefined || id === null ? undefined : keys.typeOf(id, organisationId)
+  return type === undefined ? undefined : `${type.replaceAll('-', '_')}_api_keys`
+}
+
+const ID_LIKE = /^[\w.@-]{1,128}$/
+
+/** The last thing that the path names; of a version, whose rows are those of its prompt, the prompt. */
+function targetOf({ params = {} }: RefusedContext): string | null {
+  const named = Object.entries(params).filter(([name]) => name !== 'versionId')
+  const id = named.at(-1)?.[1] ?? null
+  return id !== null && ID_LIKE.test(id) ? withoutKeys(id) : null
+}
+
+/** Of known callers alone, since a stranger could fill the trail with them; never the variables of a render. */
+function keptBody({ call, body, route = '' }: RefusedContext): unknown {
+  return call?.caller === undefined || route.endsWith('/render') || typeof body !== 'object' ? undefined : body
 }

@@ -3,7 +3,7 @@ import type { CreateInvite } from '../../schema/api/invites.ts'
 import { GRANTABLE, type Permission } from '../../schema/api/permissions.ts'
 import { readScopes } from '../api-keys/scopes.ts'
 import type { Caller } from '../auth/caller.ts'
-import { assertMayMint, mayGive } from '../auth/ceiling.ts'
+import { assertMayGive, assertMayMint, mayGive } from '../auth/ceiling.ts'
 import { securityOf } from '../auth/key-rows.ts'
 import { effectivePermissions, type Person } from '../auth/roles.ts'
 import type { Reader } from '../db/database.ts'
@@ -17,7 +17,8 @@ import type { Grant } from './store.ts'
  * What an invite will give. Where nobody says which scopes, it is what the role reads and lists, as far as the caller
  * may give that (decision 36).
  *
- * @throws GatehouseError `invalid` for unknown workspaces, scopes that no user key holds, an expiry that is past
+ * @throws GatehouseError `invalid` for unknown workspaces, scopes that no user key holds, an expiry that is past;
+ *         `forbidden` when the caller may give nothing of what the role reads
  */
 export async function readGrant(db: Reader, caller: Caller, body: CreateInvite, now: number): Promise<Grant> {
   const { organisationId } = caller
@@ -41,8 +42,8 @@ export async function readGrant(db: Reader, caller: Caller, body: CreateInvite, 
       throw invalidField(EXPIRY, 'is later than the longest life of user keys here (user_api_key_max_ttl)')
   }
   const keys = places.map((workspace) => {
-    const reading = () => readingScopes(personIn(workspace.id, body.role, workspaces), workspace)
-    return { workspaceId: workspace.id, scopes: asked ?? reading().filter((scope) => mayGive(caller, scope)) }
+    const person = personIn(workspace.id, body.role, workspaces)
+    return { workspaceId: workspace.id, scopes: asked ?? scopesToGive(caller, readingScopes(person, workspace)) }
   })
   const keyName = details?.name ?? 'first key'
   return { workspaces, keys, keyName, keyExpiresAt, keyExpiresAtText: expiry, keyMetadata: metadata }
@@ -69,6 +70,13 @@ export function assertMayInvite(
     const person = { id, ...personIn(workspaceId, role, workspaces) }
     assertMayMint(caller, { type: 'workspace-user', scopes, expiresAt: keyExpiresAt, person })
   }
+}
+
+/** @throws GatehouseError `forbidden` when the caller may give none of them: a key without scopes is good for nothing */
+function scopesToGive(caller: Caller, scopes: readonly Permission[]): Permission[] {
+  const given = scopes.filter((scope) => mayGive(caller, scope))
+  if (given.length === 0) assertMayGive(caller, scopes)
+  return given
 }
 
 /** What the role of an invited person may read and list in a workspace. */

@@ -1,8 +1,9 @@
-import { and, eq, or } from 'drizzle-orm'
+import { and, eq, or, type SQL } from 'drizzle-orm'
 import type { CreateLabel, UpdateLabel } from '../../schema/api/labels.ts'
 import type { Tables } from '../../schema/db/tables.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import { assertOwnOrganisation, workspaceForCreate } from '../auth/tenancy.ts'
+import { compiledInsert, compiledSelect, placeholders } from '../db/compiled.ts'
 import type { Reader } from '../db/database.ts'
 import { isUniqueViolation } from '../db/errors.ts'
 import { conflict, GatehouseError, invalidField, notFound } from '../errors.ts'
@@ -40,7 +41,7 @@ export async function createLabel(
         createdAt: tx.now,
         lastUpdatedAt: tx.now,
       }
-      await tx.insert(tx.tables.labels).values(row).returning({ id: tx.tables.labels.id })
+      await insertLabel(tx, row)
       tx.changed('label', id)
       return { id }
     },
@@ -131,18 +132,26 @@ async function refuseTakenName(
   workspaceId: string | null,
   name: string,
 ): Promise<void> {
-  const { labels: t } = db.tables
-  const scopes =
-    workspaceId === null
-      ? eq(t.organisationId, organisationId)
-      : or(eq(t.scopeId, organisationId), eq(t.scopeId, workspaceId))
-  const [taken] = await db
-    .select({ id: t.id })
-    .from(t)
-    .where(and(eq(t.name, name), scopes))
-    .limit(1)
+  const values = { organisationId, scopeId: workspaceId, name }
+  const [taken] = await (workspaceId === null ? labelOfOrganisation : labelOfWorkspace)(db, values)
   if (taken !== undefined) throw nameTaken()
 }
+
+const { organisationId, scopeId, name } = placeholders('organisationId', 'scopeId', 'name')
+
+const labelOfOrganisation = labelWhere((t) => and(eq(t.name, name), eq(t.organisationId, organisationId)))
+const labelOfWorkspace = labelWhere((t) =>
+  and(eq(t.name, name), or(eq(t.scopeId, organisationId), eq(t.scopeId, scopeId))),
+)
+
+function labelWhere(condition: (t: Tables['labels']) => SQL | undefined) {
+  return compiledSelect((db) => {
+    const t = db.tables.labels
+    return db.select({ id: t.id }).from(t).where(condition(t)).limit(1)
+  })
+}
+
+const insertLabel = compiledInsert((tables) => tables.labels)
 
 const nameTaken = () => conflict('a label of this name exists here already; choose another name')
 

@@ -1,3 +1,4 @@
+import { Database as Connection } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,14 +9,17 @@ import { loadConfig } from '../../src/config/load.ts'
 import { type Gatehouse, openGatehouse } from '../../src/gatehouse.ts'
 import { createLog } from '../../src/log.ts'
 import { bootstrap } from '../../src/organisation/bootstrap.ts'
-import { auditTrail } from '../support/audit.ts'
+import { auditTrail, doneBy } from '../support/audit.ts'
 import { freshFolder } from '../support/database.ts'
+
+const MAIN = join(import.meta.dir, '../../src/main.ts')
 
 describe('a database that is older than its anchor', () => {
   let dir: string
   let adminKey: string
   const data = (name: string) => join(dir, 'data', name)
-  const log = createLog({ level: 'error', write: () => {} })
+  let logged: string[]
+  const log = createLog({ level: 'warn', write: (line) => void logged.push(line) })
   const load = () => loadConfig({ path: pathsBelow(dir).config, env: {} })
   const open = (acceptRollback?: string) =>
     openGatehouse(load(), log, acceptRollback === undefined ? {} : { acceptRollback })
@@ -44,8 +48,27 @@ describe('a database that is older than its anchor', () => {
     await gatehouse.close()
   }
 
+  const anchored = () => JSON.parse(readFileSync(data('AUDIT_ANCHOR'), 'utf8')) as { seq: number; hash: string }
+  /** In a process of its own, as beside a server: what it has read of the file ends with it. */
+  const verify = async () => {
+    const command = [process.execPath, MAIN, 'audit', 'verify', '--config', pathsBelow(dir).config]
+    const program = Bun.spawn(command, { env: {}, stderr: 'pipe' })
+    const err = await program.stderr.text()
+    return `${await program.exited} ${/msg="([^"]*)"/.exec(err)?.[1] ?? err}`
+  }
+  /** Takes the trail back to where it was in a copy, behind the back of whoever has it open. */
+  function cutBehind(copy: string): void {
+    const connection = new Connection(data('gatehouse.db'))
+    connection.run('ATTACH ? AS old', [copy])
+    connection.run('DELETE FROM audit_events WHERE seq > (SELECT seq FROM old.audit_head)')
+    connection.run('DELETE FROM audit_head')
+    connection.run('INSERT INTO audit_head SELECT * FROM old.audit_head')
+    connection.close()
+  }
+
   beforeEach(async () => {
     dir = freshFolder()
+    logged = []
     createInstallation(pathsBelow(dir))
     await during(async (gatehouse) => {
       adminKey = (await bootstrap(gatehouse, { organisation: 'o', email: 'o@example.com', uid: 0 })).admin_key
@@ -122,5 +145,74 @@ describe('a database that is older than its anchor', () => {
     await during(async (gatehouse) => {
       expect((await auditTrail(gatehouse.read)).filter(({ action }) => action === 'restore')).toEqual([])
     })
+  })
+
+  test('audit verify misses the end that the anchor has seen, without a server and beside one', async () => {
+    copyFileSync(data('gatehouse.db'), data('old.db'))
+    const { seq } = anchored()
+    await during((gatehouse) => addLabels(gatehouse, ['second', 'third']))
+    expect(await verify()).toStartWith('0 ')
+    const missing = `65 rows ${seq + 1} to ${seq + 2} are missing, which AUDIT_ANCHOR has seen`
+    await during(async () => {
+      cutBehind(data('old.db'))
+      expect(await verify()).toBe(missing)
+    })
+    await during((gatehouse) => addLabels(gatehouse, ['fourth', 'fifth']))
+    copyFileSync(data('old.db'), data('gatehouse.db'))
+    writeFileSync(data('AUDIT_ANCHOR'), JSON.stringify({ ...anchored(), seq: seq + 2 }))
+    expect(await verify()).toBe(missing)
+    rmSync(data('gatehouse.db'))
+    expect(await verify()).toStartWith('65 ')
+  })
+
+  test('audit verify takes an anchor that lags behind, and one of before an accepted rollback', async () => {
+    copyFileSync(data('gatehouse.db'), data('old.db'))
+    await during((gatehouse) => addLabels(gatehouse, ['second', 'third']))
+    const abandoned = readFileSync(data('AUDIT_ANCHOR'), 'utf8')
+    copyFileSync(data('old.db'), data('gatehouse.db'))
+    await during(async (gatehouse) => {
+      const { seq } = anchored()
+      await addLabels(gatehouse, ['fourth'])
+      expect(anchored().seq).toBe(seq)
+      expect(await verify()).toStartWith('0 ')
+    }, 'disk died')
+    expect(await verify()).toStartWith('0 ')
+    // As after a crash between the row of the restore and the anchor.
+    writeFileSync(data('AUDIT_ANCHOR'), abandoned)
+    expect([await verify(), await codeOf()]).toEqual([expect.stringMatching(/^0 /), 'opened'])
+  })
+
+  test('audit verify says that a row is another than the anchor has seen, or the trail', async () => {
+    const anchor = anchored()
+    writeFileSync(data('AUDIT_ANCHOR'), JSON.stringify({ ...anchor, hash: 'f'.repeat(64) }))
+    expect(await verify()).toBe(`65 row ${anchor.seq} is not the one that AUDIT_ANCHOR has seen`)
+    writeFileSync(data('AUDIT_ANCHOR'), JSON.stringify({ ...anchor, chain_id: 'other' }))
+    expect(await verify()).toBe('65 AUDIT_ANCHOR is of another trail')
+    writeFileSync(data('AUDIT_ANCHOR'), 'x')
+    expect(await verify()).toBe('65 AUDIT_ANCHOR in the data folder cannot be read')
+  })
+
+  test('a missing anchor is told in the log and in the trail, once, and made anew', async () => {
+    const before = anchored()
+    rmSync(data('AUDIT_ANCHOR'))
+    expect(await codeOf()).toBe('opened')
+    expect(logged).toEqual([expect.stringContaining('audit_anchor_missing')])
+    expect(anchored().seq).toBe(before.seq + 1)
+    await during(async ({ read }) => {
+      const [row, ...rest] = await auditTrail(read)
+      expect(row).toMatchObject({ user_type: 'system', action: 'anchor_missing', details: { head: before } })
+      expect(rest.map(doneBy)).not.toContain('system.anchor_missing')
+    })
+    expect(logged).toHaveLength(1)
+    expect(await verify()).toStartWith('0 ')
+  })
+
+  test('the anchor is there before bootstrap answers, so that a server killed then starts without a warning', async () => {
+    rmSync(join(dir, 'data'), { recursive: true })
+    await during(async (gatehouse) => {
+      await bootstrap(gatehouse, { organisation: 'o', email: 'o@example.com', uid: 0 })
+      expect(anchored().seq).toBe(1)
+    })
+    expect([await codeOf(), logged]).toEqual(['opened', []])
   })
 })

@@ -73,7 +73,7 @@ describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
       row['response_status_code'],
     ])
     expect(told).toEqual([
-      ['prompts', 'create', 400],
+      ['labels', 'create', 400],
       ['labels', 'delete', 200],
       ['labels', 'update', 200],
       ['labels', 'update', 200],
@@ -98,7 +98,7 @@ describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
     [`workspace_id=${world.made.workspace_id}`, 4],
     [`workspace_id=${world.made.workspace_slug}`, 4],
     ['response_status_code=400', 1],
-    ['resource_type=labels', 4],
+    ['resource_type=labels', 5],
     [`resource_id=${id}`, 4],
     ['action=update', 2],
     ['client_ip=192.0.2.1', 0],
@@ -154,6 +154,26 @@ describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
     expect(body.total).toBe(body.records.length)
     expectProblem(await list(`organisation_id=${world.made.organisation_id}`, other.adminKey), 'forbidden')
     expectProblem(await list(`workspace_id=${world.made.workspace_id}`, other.adminKey), 'not_found')
+  })
+
+  test('an address finds the refusals that were only counted, by the network that they came from', async () => {
+    const { gatehouse, call } = world
+    const { peerIp } = gatehouse
+    for (const address of ['192.0.2.7', '192.0.2.7', '192.0.3.7', '2001:db8::7', '2001:db8::7']) {
+      gatehouse.peerIp = () => address
+      await call('POST', '/v1/collections', {})
+    }
+    gatehouse.peerIp = peerIp
+    await gatehouse.refusals.flush()
+    const found = async (address: string) =>
+      (await list(`client_ip=${encodeURIComponent(address)}`)).body.records
+        .map((row: { client_ip: string }) => row.client_ip)
+        .sort()
+    expect(await found('192.0.2.7')).toEqual(['192.0.2.0/24', '192.0.2.7'])
+    expect(await found('192.0.2.8')).toEqual(['192.0.2.0/24'])
+    expect(await found('192.0.2.0/24')).toEqual(['192.0.2.0/24'])
+    expect(await found('192.0.3.7')).toEqual(['192.0.3.7'])
+    expect(await found('2001:db8::7')).toEqual(['2001:db8:0:0::/64', '2001:db8::7'])
   })
 
   test('reading the trail leaves no row', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { newApiKey } from '../../src/api-keys/key.ts'
-import { masked, maskedHeaders, maskedUri, queryOf } from '../../src/audit/mask.ts'
+import { holdsKey, masked, maskedHeaders, maskedUri, queryOf } from '../../src/audit/mask.ts'
 import { TEST_AUDIT_KEYS } from '../support/audit.ts'
 
 const CANARY = 'kGqL8xw-canary-Zp31'
@@ -73,6 +73,35 @@ describe('a row of the trail', () => {
       ]),
     ])
     expect(text).not.toContain(key.slice(4))
+  })
+
+  const KEY = newApiKey('a')
+  const percent = (text: string) => Array.from(text, (c) => `%${c.charCodeAt(0).toString(16)}`).join('')
+  test.each([
+    ['its first letter', `%67${KEY.slice(1)}`],
+    ['its underscores', KEY.replaceAll('_', '%5F')],
+    ['all of it', percent(KEY)],
+    ['all of it, in capitals', percent(KEY).toUpperCase()],
+    ['all of it, twice', percent(KEY).replaceAll('%', '%25')],
+    ['all but its beginning', `gth_a_${percent(KEY.slice(6))}`],
+  ])('holds no API key of which %s is percent-encoded', (_which, encoded) => {
+    expect(holdsKey(`/v1/labels?x=${encoded}`)).toBe(true)
+    const uri = maskedUri(`/v1/${encoded}/y?x=${encoded}&a=%20b`)
+    expect(uri).toBe('/v1/[key]/y?x=[key]&a=%20b')
+  })
+
+  test.each(['/v1/labels?x=%67t', '/v1/x%', '/v1/%zz', '/v1/gt%68', '/v1/lengths?a=%25'])(
+    'sees no key in %s',
+    (uri) => {
+      expect(holdsKey(uri)).toBe(false)
+      expect(maskedUri(uri)).toBe(uri)
+    },
+  )
+
+  test('is looked through for keys in no time, whatever stands in it', () => {
+    const started = performance.now()
+    for (const text of ['%25', '%', '25', 'g%25', 'gth', '%67%74%68', '%2525']) holdsKey(`%${text.repeat(50_000)}`)
+    expect(performance.now() - started).toBeLessThan(1000)
   })
 
   test('keeps a long text by its size and hash, so that rows stay small', () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { createRefusals, networkOf, type Refusal } from '../../src/audit/refusals.ts'
 import type { UnplacedRow } from '../../src/audit/row.ts'
 import type { Caller } from '../../src/auth/caller.ts'
+import { TEST_AUDIT_KEYS } from '../support/audit.ts'
 
 const START = Date.UTC(2026, 0, 1)
 
@@ -15,6 +16,7 @@ function open() {
     lost: (error) => {
       throw error
     },
+    keys: () => TEST_AUDIT_KEYS,
     organisationId: () => 'installation',
     now: () => now,
   })
@@ -34,7 +36,8 @@ const refusal = (changes: Partial<Refusal> = {}): Refusal => ({
   clientIp: '192.0.2.1',
   method: 'POST',
   route: '/v1/prompts',
-  permission: 'prompts.create',
+  action: 'prompts.create',
+  resourceId: null,
   status: 400,
   type: 'invalid_request_error',
   request: () => ({ requestId: 'r', method: 'POST', uri: '/v1/prompts?token=x', clientIp: '192.0.2.1' }),
@@ -81,6 +84,7 @@ describe('refusals', () => {
     { what: 'route', other: { route: '/v1/labels' } },
     { what: 'status', other: { status: 415 } },
     { what: 'code', other: { type: 'key_in_url' } },
+    { what: 'action', other: { action: 'labels.create' } },
   ])('another $what is another kind', ({ other }) => {
     const { rows, refusals } = open()
     for (const changes of [{}, other, {}, other]) refusals.note(refusal(changes))
@@ -121,6 +125,7 @@ describe('refusals', () => {
     const lost: number[] = []
     const refusals = createRefusals({
       record: () => Promise.reject(new Error('disk full')),
+      keys: () => TEST_AUDIT_KEYS,
       lost: (_error, count) => lost.push(count),
       organisationId: () => 'o',
     })
@@ -133,6 +138,7 @@ describe('refusals', () => {
     const { rows } = open()
     const refusals = createRefusals({
       record: async (row) => void rows.push(row),
+      keys: () => TEST_AUDIT_KEYS,
       lost() {},
       organisationId: () => undefined,
     })

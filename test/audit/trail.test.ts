@@ -54,7 +54,7 @@ describe.each(DIALECTS)('the audit trail over HTTP: %s', (dialect) => {
         uri: '/v1/labels?secret=[masked]',
         user_id: id,
         accountable_user_id: world.made.user_id,
-        resource_type: 'prompts',
+        resource_type: 'labels',
         action: 'create',
         response_status_code: 403,
         details: { error: 'permission_error', route: '/v1/labels', count: 1 },

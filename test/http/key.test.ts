@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { newApiKey } from '../../src/api-keys/key.ts'
+import { auditTrail } from '../support/audit.ts'
 import { expectProblem, useWorld } from '../support/scenario.ts'
 
 const HEADER = 'x-service-api-key'
@@ -39,6 +40,33 @@ describe('how a key is sent', () => {
       expectProblem(answer, 'key_in_url')
       expect(answer.text).not.toContain(key)
     }
+    expect(log.join('')).not.toContain(key)
+  })
+
+  test('nor does percent-encoding hide it, from the refusal, the log or the trail', async () => {
+    const { made, log, gatehouse } = world()
+    const key = newApiKey('a')
+    const rest = key.slice(6)
+    for (const path of [
+      `/v1/labels?x=%67${key.slice(1)}`,
+      `/v1/labels/%67th_a_${rest}`,
+      `/v1/labels/g%74h%5Fa_${rest}?x`,
+      `/v1/labels?x=%2567th_a_${rest}`,
+    ])
+      expectProblem(await get({ [HEADER]: made.admin_key }, path), 'key_in_url')
+    expect((await get({ [HEADER]: made.admin_key }, `/nothing/%67th_a_${rest}`)).status).toBe(404)
+    await gatehouse.refusals.flush()
+    const trail = JSON.stringify(await auditTrail(gatehouse.read))
+    expect(trail).toContain('/v1/labels?x=[key]')
+    expect(log.join('')).toContain('/nothing/[key]')
+    for (const text of [trail, log.join('')]) expect(text).not.toContain(rest)
+  })
+
+  test('a key that is sent as the id of a request is not logged', async () => {
+    const { made, log } = world()
+    const key = newApiKey('a')
+    await get({ [HEADER]: made.admin_key, 'x-request-id': key })
+    expect(log.join('')).toContain('"client_request_id":"[key]"')
     expect(log.join('')).not.toContain(key)
   })
 
