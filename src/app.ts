@@ -15,7 +15,7 @@ import { labelRoutes } from './labels/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { organisationRoutes } from './organisation/routes.ts'
 import { partialRoutes } from './partials/routes.ts'
-import { createRender, renderRoutes } from './prompts/render-routes.ts'
+import { createRender, RENDER_PATHS, renderRoutes } from './prompts/render-routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
@@ -80,21 +80,17 @@ function uncheck<Routes extends AnyElysia>(routes: Routes): Routes {
 }
 
 /**
- * Render once more, for Bun's own router, which finds it before the app is asked: the framework alone costs a render
- * a tenth of its throughput. It is the same function with the same failures, and the app still has it, so what is
- * left to the app (a trailing slash, another method) is answered as ever.
+ * Render once more, for the server to call before the app is asked: the framework alone costs a render a tenth of its
+ * throughput. It is the same function with the same failures, and the app still has it, so what is left to the app (a
+ * query, an encoded id, a trailing slash, another method) is answered as ever.
  */
 export function createRenderEndpoint(gatehouse: Gatehouse) {
   const accessLog = createAccessLog(gatehouse)
   const answers = createAnswers(gatehouse, accessLog, () => [])
   const render = createRender(gatehouse, createRequires(gatehouse), accessLog.rendered)
-  return async (request: Request, route: string, promptId: string): Promise<Response> => {
-    const context = { ...guarded, request, route, params: { promptId }, body: undefined }
-    try {
-      return await render(context)
-    } catch (error) {
-      return answers.failure(context, error)
-    }
+  return (request: Request, promptId: string): Promise<Response> => {
+    const context = { request, route: RENDER_PATHS[0], params: { promptId }, body: undefined, ...guarded }
+    return render(context).catch((error) => answers.failure(context, error))
   }
 }
 

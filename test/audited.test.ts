@@ -208,8 +208,8 @@ describe.each(DIALECTS)('audited: %s', (dialect) => {
     expect([hasRun, (await events()).length]).toEqual([false, before])
   })
 
-  // Only SQLite takes several changes into one commit.
-  test.if(dialect === 'sqlite').each(['api_key', 'user', undefined] as const)(
+  // Only SQLite takes several changes into one commit, so there is nothing to ask PostgreSQL.
+  test.each(dialect === 'sqlite' ? (['api_key', 'user', undefined] as const) : [])(
     'a key that an earlier change of the same commit ended changes nothing (%p was said to have changed)',
     async (kind) => {
       const actor = await userKey()

@@ -21,8 +21,6 @@ export interface Call {
   caller: Caller | undefined
   /** one of them is what the route asks for; none: the key acts on itself */
   permissions: readonly Permission[]
-  /** the id that the client sent along, if it looks like one */
-  clientRequestId: string | undefined
   /** the body holds integers beyond ±(2⁵³−1), as `JSON.rawJSON` (decision 25) */
   hasBigIntegers: boolean
   /** of a POST with an Idempotency-Key */
@@ -130,7 +128,7 @@ export type Open = (summary: string) => {
 export function createOpen(gatehouse: Gatehouse): Open {
   const limitBytes = gatehouse.config.limits.admin_body_bytes
   const admit = (context: GuardedContext) => {
-    context.call = newCall(gatehouse.config, context.request, [])
+    context.call = newCall([])
     gatehouse.assertServing()
   }
   return (summary) => ({
@@ -181,7 +179,7 @@ export function createAdmit(gatehouse: Gatehouse) {
 
   return function admit(context: GuardedContext, anyOf: readonly Permission[], mayActOnItself = false): void {
     const { request } = context
-    const call = newCall(gatehouse.config, request, anyOf)
+    const call = newCall(anyOf)
     context.call = call
     gatehouse.assertServing()
     assertPlainUrl(request.url, keyHeaders)
@@ -214,20 +212,16 @@ export function createAdmit(gatehouse: Gatehouse) {
   }
 }
 
-function newCall({ server }: Gatehouse['config'], request: Request, permissions: readonly Permission[]): Call {
-  const sentId = request.headers.get(server.request_id_headers[0] ?? 'x-request-id')
+function newCall(permissions: readonly Permission[]): Call {
   return {
     requestId: newRequestId(),
     startedAt: performance.now(),
     caller: undefined,
     permissions,
-    clientRequestId: sentId !== null && CLIENT_ID.test(sentId) ? sentId : undefined,
     hasBigIntegers: false,
     once: undefined,
   }
 }
-
-const CLIENT_ID = /^[A-Za-z0-9._-]{1,64}$/
 
 /** @throws GatehouseError `invalid` when two different keys are sent, or one header twice (Bun joins those with a comma) */
 function readKey(headers: Headers, names: readonly string[]): string | undefined {

@@ -25,12 +25,19 @@ export interface AccessLog {
 export function createAccessLog(gatehouse: Pick<Gatehouse, 'config' | 'log' | 'metrics' | 'clientIp'>): AccessLog {
   const { log, metrics } = gatehouse
   const { renders, renders_sample_rate: sampleRate } = gatehouse.config.log
+  const [idHeader = 'x-request-id'] = gatehouse.config.server.request_id_headers
+
+  /** The id that the client sent along, if it looks like one. */
+  function sentRequestId(request: Request): string | undefined {
+    const sent = request.headers.get(idHeader)
+    return sent !== null && CLIENT_ID.test(sent) ? withoutKeys(sent) : undefined
+  }
 
   function fields({ request, route, call }: LoggedContext, status: number) {
     const seconds = call === undefined ? 0 : (performance.now() - call.startedAt) / 1000
     return {
       request_id: call?.requestId,
-      client_request_id: call?.clientRequestId && withoutKeys(call.clientRequestId),
+      client_request_id: sentRequestId(request),
       method: request.method,
       route: route || undefined,
       path: pathOf(request.url),
@@ -77,3 +84,5 @@ function pathOf(url: string): string {
   const query = url.indexOf('?', start)
   return withoutKeys(url.slice(start, query === -1 ? undefined : query)).slice(0, 300)
 }
+
+const CLIENT_ID = /^[A-Za-z0-9._-]{1,64}$/

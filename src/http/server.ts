@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { BunRequest } from 'bun'
 import { createApp, createRenderEndpoint } from '../app.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
-import { RENDER_PATHS } from '../prompts/render-routes.ts'
+import { renderTarget } from '../prompts/render-routes.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { unmapped } from './client-ip.ts'
 import { createHead } from './head.ts'
@@ -35,10 +34,11 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   const refuse = createRefusal(gatehouse)
   const tls = readTls(config)
   const render = createRenderEndpoint(gatehouse)
-  const renderAt = (path: string) => (request: BunRequest<typeof path>) =>
-    isHostStrange(request, hosts)
-      ? refuse(strangeHost(), request)
-      : render(request, path, request.params['promptId'] ?? '')
+  const answer = (request: Request): Response | Promise<Response> => {
+    if (isHostStrange(request, hosts)) return refuse(strangeHost(), request)
+    const promptId = request.method === 'POST' ? renderTarget(request.url) : undefined
+    return promptId === undefined ? app.fetch(request) : render(request, promptId)
+  }
   const server = listen(config, () =>
     Bun.serve({
       hostname: config.host,
@@ -52,8 +52,7 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
       // (decision 14).
       reusePort: gatehouse.dialect === 'postgres',
       ...(tls && { tls }),
-      routes: Object.fromEntries(RENDER_PATHS.map((path) => [path, { POST: renderAt(path) }])),
-      fetch: (request) => (isHostStrange(request, hosts) ? refuse(strangeHost(), request) : app.fetch(request)),
+      fetch: answer,
       error(error) {
         gatehouse.log.error('request_failed', { cause: describeError(error) })
         return refuse(new GatehouseError('internal', 'internal error'))

@@ -13,6 +13,20 @@ const PERMISSION = ['prompts.render'] as const
 /** With the /v1 of a base URL, and without for a client that has a self-hosted address. */
 export const RENDER_PATHS = ['/v1/prompts/:promptId/render', '/prompts/:promptId/render'] as const
 
+/**
+ * The id or slug of the plainest kind of render URL, which is nearly every one; undefined for all others.
+ *
+ * @param url as Bun gives it: with scheme and host
+ */
+export function renderTarget(url: string): string | undefined {
+  if (!url.endsWith('/render') || url.includes('%')) return undefined
+  const path = url.indexOf('/', 'https://'.length)
+  const start = url.startsWith('/v1', path) ? path + '/v1'.length : path
+  if (!url.startsWith('/prompts/', start)) return undefined
+  const id = url.slice(start + '/prompts/'.length, -'/render'.length)
+  return id === '' || id === 'partials' || id.includes('/') || id.includes('?') ? undefined : id
+}
+
 export type Render = (context: RenderContext) => Promise<Response>
 
 /** The hot path: it answers with a finished Response, so that none of the administrative hooks run. */
