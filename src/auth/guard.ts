@@ -1,5 +1,5 @@
 import type { Permission } from '../../schema/api/permissions.ts'
-import { KEY_LENGTH } from '../api-keys/key.ts'
+import { isWellFormedKey } from '../api-keys/key.ts'
 import { maskedHeaders } from '../audit/mask.ts'
 import { GatehouseError, invalidField, shown } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
@@ -184,9 +184,10 @@ export function createAdmit(gatehouse: Gatehouse) {
     gatehouse.assertServing()
     assertPlainUrl(request.url, keyHeaders)
     const clear = readKey(request.headers, keyHeaders)
-    // Only the length is checked: a digest and a look-up cost less than the key's checksum.
     const now = Date.now()
-    const caller = clear?.length === KEY_LENGTH ? keys.find(gatehouse.digestKey(clear), now) : undefined
+    // What its checksum shows to be no key of ours is not looked up (AK-1).
+    const caller =
+      clear !== undefined && isWellFormedKey(clear) ? keys.find(gatehouse.digestKey(clear), now) : undefined
     if (
       caller === undefined ||
       (caller.type === 'system' && !isSystemPeer(gatehouse.peerIp(request), request.headers))
