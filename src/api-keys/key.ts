@@ -7,7 +7,7 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_LENGTH = 30
 const CHECKSUM_LENGTH = 6
 const BODY_LENGTH = 'gth_a_'.length + RANDOM_LENGTH + '_'.length
-const KEY_LENGTH = BODY_LENGTH + CHECKSUM_LENGTH
+export const KEY_LENGTH = BODY_LENGTH + CHECKSUM_LENGTH
 
 /** For secret scanners (AK-1). The last six characters are a checksum, which `isWellFormedKey` verifies too. */
 export const KEY_PATTERN = /\bgth_[aws]_[0-9A-Za-z]{30}_[0-9A-Za-z]{6}\b/
