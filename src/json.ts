@@ -51,6 +51,10 @@ export function parseStored(text: string): unknown {
   return mayHoldBigInteger(text) ? JSON.parse(text, keepBigInteger) : JSON.parse(text)
 }
 
+/** The same for a column that may be null. */
+export const parseNullable = <T = unknown>(text: string | null): T | null =>
+  text === null ? null : (parseStored(text) as T)
+
 /** False for certain, or true perhaps: a hit costs only the slower parse. */
 export const mayHoldBigInteger = (text: string): boolean => /\d{16}/.test(text)
 

@@ -6,8 +6,6 @@ import { nextPeriodStart } from '../usage-limits.ts'
 export const DAY_MS = 86_400_000
 /** What a rotation leaves the old secret where nobody says otherwise, and the least that may be said (file 08). */
 export const DEFAULT_TRANSITION_MS = 1_800_000
-/** The longest that an old secret may go on: the longest period of a policy. */
-export const MAX_TRANSITION_MS = 31 * DAY_MS
 
 /** As it is kept in a key's row, beside the time of the next rotation. */
 export interface StoredRotationPolicy {

@@ -1,6 +1,6 @@
 import type { CreatePrompt, UpdatePrompt } from '../../schema/api/prompts.ts'
 import { invalidField } from '../errors.ts'
-import { parseStored } from '../json.ts'
+import { parseNullable, parseStored } from '../json.ts'
 import { checkTemplate, type FindPartial } from '../templates/template.ts'
 import { checkSavedParameters, splitParameters } from './hyperparameters.ts'
 import type { VersionRow } from './store.ts'
@@ -114,8 +114,6 @@ const modelIn = (parameters: Record<string, unknown>): string =>
   typeof parameters['model'] === 'string' ? parameters['model'] : ''
 
 const textOf = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
-
-const parseNullable = (text: string | null): unknown => (text === null ? null : parseStored(text))
 
 const withoutNulls = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))

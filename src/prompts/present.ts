@@ -1,11 +1,10 @@
 import type { PromptSummary, PromptVersion, Prompt as PromptWire } from '../../schema/api/prompts.ts'
-import { parseStored } from '../json.ts'
+import { parseNullable, parseStored } from '../json.ts'
 import { checkTemplate } from '../templates/template.ts'
 import type { PromptRow, VersionLabel, VersionRow } from './store.ts'
 
 const iso = (time: number): string => new Date(time).toISOString()
 const statusOf = (prompt: PromptRow, number: number) => (prompt.defaultVersion === number ? 'active' : 'archived')
-const parseNullable = <T>(text: string | null): T | null => (text === null ? null : (parseStored(text) as T))
 
 export const presentPromptSummary = (row: PromptRow, model: string): PromptSummary => ({
   id: row.id,

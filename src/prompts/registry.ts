@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm'
 import { compiledSelect } from '../db/compiled.ts'
 import type { Reader } from '../db/database.ts'
 import { notFound } from '../errors.ts'
-import { mayHoldBigInteger, parseStored } from '../json.ts'
+import { mayHoldBigInteger, parseNullable, parseStored } from '../json.ts'
 import { type CompiledTemplate, compileTemplate, type PartialText, type TemplateKind } from '../templates/template.ts'
 import { type PreparedVersion, prepareVersion } from './hyperparameters.ts'
 import { createLivePartials } from './live-partials.ts'
@@ -257,8 +257,6 @@ export function createRegistry(read: Reader, maxCompiled: number): Registry {
     },
   }
 }
-
-const parseNullable = (text: string | null): unknown => (text === null ? null : parseStored(text))
 
 const selectLabel = compiledSelect((db) => {
   const { labels } = db.tables
