@@ -1,4 +1,6 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import { outbound, secretManagers } from './outgoing.ts'
+import { bytes, list, oneOf, path, reference, section } from './setting.ts'
 
 /**
  * The configuration file: every setting with type, default and description. The environment name of a setting is
@@ -169,6 +171,8 @@ export const Config = Type.Object(
         description: 'rows of the audit trail younger than this cannot be pruned',
       }),
     }),
+    outbound,
+    secret_managers: secretManagers,
     system: section({
       allow: list('peers that system keys are accepted from, never through a proxy: addresses or CIDR blocks', [
         '127.0.0.0/8',
@@ -180,37 +184,3 @@ export const Config = Type.Object(
 )
 export type Config = Static<typeof Config>
 export type Section = keyof Config
-
-function section<T extends Record<string, TSchema>>(fields: T) {
-  return Type.Object(fields, { additionalProperties: false })
-}
-
-function path(description: string, value = '') {
-  // what has no default may stay empty
-  const pattern = value === '' ? '^(/.*)?$' : '^/.+$'
-  return Type.String({ default: value, pattern, description, expects: 'an absolute path' })
-}
-
-/** Secrets come by reference only; `src/config/references.ts` reads them. */
-function reference(description: string, value = '') {
-  return Type.String({
-    default: value,
-    description: `${description} (file:/path, env:NAME or credential:name)`,
-    reference: true,
-  })
-}
-
-function list(description: string, value: string[], minItems = 0) {
-  return Type.Array(Type.String({ minLength: 1 }), { default: value, description, ...(minItems > 0 && { minItems }) })
-}
-
-function bytes(value: number, of: string) {
-  return Type.Integer({ default: value, minimum: 1024, maximum: 33_554_432, description: `most bytes of ${of}` })
-}
-
-function oneOf<const T extends string>(values: readonly T[], value: NoInfer<T>, description: string) {
-  return Type.Union(
-    values.map((each) => Type.Literal(each)),
-    { default: value, description },
-  ) as unknown as ReturnType<typeof Type.Unsafe<T>>
-}

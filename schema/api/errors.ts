@@ -14,6 +14,25 @@ export const PROBLEMS = {
   route_unknown: { status: 404, code: 'AB02', type: 'route_unknown' },
   method_not_allowed: { status: 405, code: 'AB02', type: 'method_not_allowed' },
   conflict: { status: 409, code: 'AB07', type: 'conflict_error' },
+  // What a secret manager's answer, or none, means (SM-6, decision 47); the manager's own status is never passed on.
+  manager_config: { status: 400, code: 'AB01', type: 'manager_config' },
+  manager_address_refused: { status: 400, code: 'AB01', type: 'manager_address_refused' },
+  machine_identity_not_granted: { status: 403, code: 'AB03', type: 'machine_identity_not_granted' },
+  manager_auth_failed: { status: 502, code: 'AB04', type: 'manager_auth_failed' },
+  manager_auth_expired: { status: 502, code: 'AB04', type: 'manager_auth_expired' },
+  manager_denied: { status: 502, code: 'AB04', type: 'manager_denied' },
+  manager_secret_missing: { status: 502, code: 'AB04', type: 'manager_secret_missing' },
+  manager_secret_disabled: { status: 502, code: 'AB04', type: 'manager_secret_disabled' },
+  manager_field_missing: { status: 502, code: 'AB04', type: 'manager_field_missing' },
+  manager_not_json: { status: 502, code: 'AB04', type: 'manager_not_json' },
+  manager_binary: { status: 502, code: 'AB04', type: 'manager_binary' },
+  manager_tls: { status: 502, code: 'AB04', type: 'manager_tls' },
+  manager_bad_response: { status: 502, code: 'AB04', type: 'manager_bad_response' },
+  manager_throttled: { status: 503, code: 'AB04', type: 'manager_throttled' },
+  manager_sealed: { status: 503, code: 'AB04', type: 'manager_sealed' },
+  manager_standby: { status: 503, code: 'AB04', type: 'manager_standby' },
+  manager_unreachable: { status: 503, code: 'AB04', type: 'manager_unreachable' },
+  manager_timeout: { status: 504, code: 'AB04', type: 'manager_timeout' },
   payload_too_large: { status: 413, code: 'AB01', type: 'payload_too_large' },
   unsupported_media_type: { status: 415, code: 'AB01', type: 'unsupported_media_type' },
   rate_limited: { status: 429, code: 'AB06', type: 'rate_limited' },
@@ -51,7 +70,19 @@ export const Problem = Type.Object(
   { $id: 'Problem', title: 'Problem' },
 )
 
+/** Failures of the few calls that go to a secret manager; every other one may happen anywhere. */
+export const isOfManager = (code: string): boolean => code.startsWith('manager_') || code.startsWith('machine_')
+
+export const MANAGER_PROBLEMS = (Object.keys(PROBLEMS) as ProblemCode[]).filter(isOfManager)
+
 /** The documented failures of a route, by status: `response: { 200: X, ...problems('invalid', 'not_found') }`. */
 export function problems(...codes: ProblemCode[]): Record<number, TObject> {
-  return Object.fromEntries(codes.map((code) => [PROBLEMS[code].status, Problem]))
+  const ofManager = codes.filter(isOfManager).map((code) => PROBLEMS[code])
+  return Object.fromEntries(
+    codes.map((code) => {
+      const { status } = PROBLEMS[code]
+      const reasons = ofManager.filter((each) => each.status === status).map(({ type }) => type)
+      return [status, reasons.length === 0 ? Problem : { ...Problem, 'x-reasons': reasons }]
+    }),
+  )
 }

@@ -1,5 +1,5 @@
 import type { TSchema } from '@sinclair/typebox'
-import { PROBLEMS, problems } from '../../schema/api/errors.ts'
+import { isOfManager, PROBLEMS, problems } from '../../schema/api/errors.ts'
 import { describeApp } from '../app.ts'
 
 /** The interface's version (spec 9.2), which clients know; the program's own is another thing (decision 18). */
@@ -74,7 +74,7 @@ function describe({ method, path, hooks }: Route): object {
     responses: Object.fromEntries(
       Object.entries(response).map(([status, schema]) => [
         status,
-        { description: REASONS[status] ?? 'done', content: { 'application/json': { schema } } },
+        { description: reasonsOf(status, schema), content: { 'application/json': { schema } } },
       ]),
     ),
     ...(path === RENDER_PATH && { servers: [BASE_URL, SELF_HOSTED_URL] }),
@@ -111,17 +111,19 @@ function queryParameters(query: TSchema | undefined): object[] {
   }))
 }
 
-/** What each status means, from the one table of problems. */
-const REASONS: Record<string, string> = {}
-for (const { status, type } of Object.values(PROBLEMS)) {
-  REASONS[status] = [REASONS[status], type].filter(Boolean).join(', ')
+/** What a status means, from the one table of problems; those of secret managers only where the route names them. */
+function reasonsOf(status: string, schema: TSchema): string {
+  const anywhere = Object.entries(PROBLEMS)
+    .filter(([code, problem]) => String(problem.status) === status && !isOfManager(code))
+    .map(([, { type }]) => type)
+  return [...anywhere, ...(schema['x-reasons'] ?? [])].join(', ') || 'done'
 }
 
 /** Moves every titled schema into `schemas`, once, and leaves a reference to it; writes unions of texts as enums. */
 function nameSchemas(node: unknown, schemas: Schemas): unknown {
   if (Array.isArray(node)) return node.map((item) => nameSchemas(item, schemas))
   if (typeof node !== 'object' || node === null) return node
-  const { $id: _, ...rest } = node as Record<string, unknown>
+  const { $id: _, 'x-reasons': __, ...rest } = node as Record<string, unknown>
   const copy = asEnum(
     Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, nameSchemas(value, schemas)])),
   )
