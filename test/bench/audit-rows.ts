@@ -11,9 +11,16 @@ const RESOURCES = ['prompts', 'labels', 'configs', 'collections', 'workspace_ser
 const METHODS = ['POST', 'PUT', 'DELETE']
 const STATUSES = [200, 200, 200, 200, 400, 401, 403, 404]
 
+interface Of {
+  organisationId: string
+  /** a fiftieth of the rows are of it */
+  workspaceId: string
+}
+
 /** `count` rows of a trail, one second apart, the last one now; about 700 bytes of text each. */
-function* auditRows(organisationId: string, count: number, now: number): Generator<AuditRow> {
+function* auditRows({ organisationId, workspaceId }: Of, count: number, now: number): Generator<AuditRow> {
   const ids = Array.from({ length: 200 }, () => Bun.randomUUIDv7())
+  const workspaces = [workspaceId, ...ids.slice(1, 50)]
   const pick = <T>(from: readonly T[], i: number): T => from[(Math.imul(i, 2654435761) >>> 8) % from.length]!
   for (let i = 1; i <= count; i++) {
     const resource = pick(RESOURCES, i)
@@ -23,7 +30,7 @@ function* auditRows(organisationId: string, count: number, now: number): Generat
       timestamp: new Date(now - (count - i) * 500).toISOString(),
       clock: 0,
       organisation_id: organisationId,
-      workspace_id: i % 7 === 0 ? null : pick(ids.slice(0, 50), i >> 3),
+      workspace_id: i % 7 === 0 ? null : pick(workspaces, i >> 3),
       user_type: i % 1000 === 0 ? 'cli' : 'api_key',
       user_id: pick(ids.slice(50), i >> 2),
       accountable_user_id: ids[0]!,
@@ -48,7 +55,8 @@ function* auditRows(organisationId: string, count: number, now: number): Generat
 }
 
 /** Fills an empty database of ours with a trail that verifies; about 40,000 rows a second. */
-export function fillTrail(connection: Connection, keys: AuditKeys, organisationId: string, count: number): Head {
+export function fillTrail(connection: Connection, keys: AuditKeys, of: Of, count: number): Head {
+  const { organisationId } = of
   const names = getTableConfig(sqliteTables.auditEvents).columns.map(({ name }) => name)
   const properties = Object.entries(sqliteTables.auditEvents).filter(([, c]) =>
     names.includes((c as { name?: string })?.name ?? ''),
@@ -69,7 +77,7 @@ export function fillTrail(connection: Connection, keys: AuditKeys, organisationI
     keyId: keys.id,
   }
   connection.run('BEGIN')
-  for (const row of auditRows(organisationId, count, now)) {
+  for (const row of auditRows(of, count, now)) {
     const seq = head.seq + 1
     const told =
       seq === 1
