@@ -2,7 +2,8 @@ import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 
 // Runs the whole suite, or the files named: bun .ci/test.ts [FILE…]. The last line on standard output is the runner's
-// own count: `N passed, N failed`, then `, N skipped` when there are any. PostgreSQL is started once for all files.
+// own count: `N passed, N failed`, then `, N skipped` when there are any. PostgreSQL is started once for all files; the
+// secret managers are started by the files that ask them.
 
 const ROOT = resolve(import.meta.dir, '..')
 
@@ -37,6 +38,18 @@ function startPostgres(): string {
   return ''
 }
 
+/** Building Vault takes minutes on a new machine: they are no part of the suite's time, nor of a test's. */
+async function obtainManagers(): Promise<void> {
+  if (process.env['GATEHOUSE_TEST_MANAGERS'] !== 'required') return
+  await Promise.all(['vault', 'moto'].map(obtainManager))
+}
+
+async function obtainManager(name: string): Promise<void> {
+  const obtain = [`test/servers/${name}.sh`, 'obtain']
+  if ((await Bun.spawn(obtain, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] }).exited) !== 0)
+    throw new Error(`${name} is required and cannot be had`)
+}
+
 async function passOn(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
@@ -59,6 +72,7 @@ function say({ passed, failed, skipped }: Counts): void {
 }
 
 try {
+  await obtainManagers()
   const counts = await runSuite(Bun.argv.slice(2))
   say(counts)
   process.exitCode = counts.failed > 0 ? 1 : 0

@@ -47,7 +47,7 @@ async function replaceTrail(dir: string, { configPath }: Installation): Promise<
   fillTrail(connection, keys, own, ROWS)
   const filters = { ...filtersOf(connection), workspace_id: `workspace_id=${own.workspaceId}` }
   connection.close()
-  rmSync(join(dataDir, 'audit.anchor'), { force: true })
+  rmSync(join(dataDir, 'AUDIT_ANCHOR'), { force: true })
   return filters
 }
 
