@@ -1,11 +1,11 @@
 import type { SQL } from 'bun'
-import { settledWithin } from './closure.ts'
 import type { Change, ChangeKind } from './database.ts'
+import { onConnection } from './postgres-connection.ts'
 
 /** A node that was away for longer loads everything again. */
 const KEEP_MS = 3_600_000
 const PRUNE_EVERY_MS = 60_000
-const READ_MS = 5_000
+const READ_MS = 2_000
 
 export interface ChangeFeed {
   onCommitted(listener: (changes: Change[]) => Promise<void>): void
@@ -29,7 +29,7 @@ export function followChanges(sql: SQL, pollMs: number, seen: number): ChangeFee
 
   async function catchUp(): Promise<void> {
     const startedAt = performance.now()
-    const { revision, changes } = await settledWithin(READ_MS, () => readChanges(sql, seen))
+    const { revision, changes } = await onConnection(sql, READ_MS, (connection) => readChanges(connection, seen))
     if (changes.length > 0) await listener(changes)
     seen = revision
     polledAt = startedAt
@@ -47,7 +47,7 @@ export function followChanges(sql: SQL, pollMs: number, seen: number): ChangeFee
       await catchUpOnce()
       if (performance.now() - prunedAt < PRUNE_EVERY_MS) return
       prunedAt = performance.now()
-      await pruneChanges(sql, Date.now() - KEEP_MS)
+      await onConnection(sql, READ_MS, (connection) => pruneChanges(connection, Date.now() - KEEP_MS))
     } catch {
       // `staleMs` grows, and the server answers 503 once it is too much; the next poll tries again.
     }
@@ -59,7 +59,8 @@ export function followChanges(sql: SQL, pollMs: number, seen: number): ChangeFee
       listener = next
     },
     async reach(revision) {
-      // One that is already running may have read before this commit.
+      // One that is already running may have read before this commit, or be waiting for a connection that fell silent.
+      await running?.catch(() => {})
       while (seen < revision) await catchUpOnce()
     },
     staleMs: () => performance.now() - polledAt,

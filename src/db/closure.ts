@@ -8,6 +8,9 @@ export const QUEUE_BOUND = 1024
 /** A closure that has not settled by then is undone, since every other writer waits for it (decision 2). */
 export const CLOSURE_MS = 5_000
 
+/** How long `/readyz` waits for the storage: it has answered before those who ask give up after two seconds. */
+export const PROBE_MS = 1_500
+
 export const overloaded = (): GatehouseError =>
   new GatehouseError('overloaded', 'too many changes are waiting to be stored; try again', { retryAfterSeconds: 1 })
 

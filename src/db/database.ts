@@ -21,6 +21,7 @@ export type ChangeKind =
   | 'organisation'
   | 'partial'
   | 'prompt'
+  | 'secret_reference'
   | 'workspace'
   | 'user'
   | '*'

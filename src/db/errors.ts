@@ -67,9 +67,9 @@ const POSTGRES_CONNECTION =
   /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT|TLS)|ECONN|EPIPE|ENOTFOUND|ETIMEDOUT)/
 /**
  * Connection 08, login 28, no such database 3D, insufficient resources 53, not ready or locked 55, operator 57, system 58,
- * read-only 25006, damaged XX00x.
+ * read-only 25006, ended by a timeout of transactions 25P03 and 25P04, damaged XX00x.
  */
-const POSTGRES_STORAGE = /^(08|28|3D|53|55|57|58|25006|XX00[12])/
+const POSTGRES_STORAGE = /^(08|28|3D|53|55|57|58|25006|25P0[34]|XX00[12])/
 
 const isStorageFailure = ({ code, errno }: DriverError): boolean =>
   SQLITE_STORAGE.test(code) ||

@@ -3,8 +3,11 @@ import { EXIT, StartError } from '../start-error.ts'
 
 const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
 
-/** Milliseconds. A statement gives up before the callers do; a node that hangs in a transaction lets go of its rows. */
-const SESSION = { application_name: 'gatehouse', statement_timeout: 5_000, idle_in_transaction_session_timeout: 10_000 }
+/**
+ * Milliseconds. A statement gives up before the callers do; a node that falls silent in a change, of which a closure takes
+ * five seconds at most, lets go of its rows.
+ */
+const SESSION = { application_name: 'gatehouse', statement_timeout: 5_000, idle_in_transaction_session_timeout: 6_000 }
 
 /**
  * `database.url` as options for Bun's client, with nothing left for it to take from PG… variables.

@@ -5,10 +5,11 @@ import { postgresTables as tables } from '../../schema/db/tables.ts'
 import { GatehouseError } from '../errors.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { type ChangeFeed, followChanges } from './changes.ts'
-import { CLOSURE_MS, overloaded, QUEUE_BOUND, requireLife, settledWithin } from './closure.ts'
+import { CLOSURE_MS, overloaded, PROBE_MS, QUEUE_BOUND, requireLife, settledWithin } from './closure.ts'
 import type { AuditDraft, Change, Database, Reader, Tx } from './database.ts'
 import { isConnectionFailure, mayRerun, storageFailure, withoutParameters } from './errors.ts'
 import { migratePostgres } from './migrate.ts'
+import { boundedQueries, DEADLINE_MS, onConnection, type Queries } from './postgres-connection.ts'
 import { postgresOptions } from './postgres-url.ts'
 
 export interface PostgresOptions {
@@ -22,7 +23,17 @@ export interface PostgresOptions {
   pollMs?: number
   /** milliseconds that a closure may take; 5,000 unless a test is in a hurry */
   closureMs?: number
+  /** milliseconds that a change or a read may take; 10,000 unless a test is in a hurry */
+  deadlineMs?: number
 }
+
+interface Bounds {
+  closureMs: number
+  deadlineMs: number
+}
+
+/** A connection that is not made by then is given up. */
+const CONNECT_MS = 5_000
 
 /** How often a closure may run again after a serialisation failure or a deadlock (decision 2). */
 const RERUNS = 5
@@ -33,7 +44,13 @@ const RERUNS = 5
  * @throws StartError see `open.ts`; DATABASE_UNREACHABLE (69) where nobody answers or the login is refused
  */
 export async function openPostgres(options: PostgresOptions): Promise<Database> {
-  const client = postgresOptions(options.url, options.password)
+  const { closureMs = CLOSURE_MS, deadlineMs = DEADLINE_MS } = options
+  const client = {
+    ...postgresOptions(options.url, options.password),
+    connectionTimeout: Math.min(CONNECT_MS, deadlineMs) / 1000,
+    // One that fell silent while nobody used it is gone before it can hold up many.
+    idleTimeout: deadlineMs / 1000,
+  }
   const poolSize = Math.max(2, options.poolSize ?? 10)
   const writers = new SQL({ ...client, max: Math.ceil(poolSize / 2) })
   const readers = new SQL({ ...client, max: Math.floor(poolSize / 2) })
@@ -42,9 +59,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
   }
   try {
     await migratePostgres(writers)
-    const revision = await ensureInstallation(writers)
+    const revision = await onConnection(writers, deadlineMs, ensureInstallation)
     const feed = followChanges(readers, options.pollMs ?? 500, revision)
-    return databaseOver(writers, readers, feed, options.closureMs ?? CLOSURE_MS, closePools)
+    return databaseOver(writers, readers, feed, { closureMs, deadlineMs }, closePools)
   } catch (error) {
     await closePools()
     throw startErrorOf(error) ?? error
@@ -62,26 +79,27 @@ function databaseOver(
   writers: SQL,
   readers: SQL,
   feed: ChangeFeed,
-  closureMs: number,
+  { closureMs, deadlineMs }: Bounds,
   release: () => Promise<void>,
 ): Database {
   const inFlight = new Set<Promise<unknown>>()
   let closing = false
 
-  async function change<T>(event: AuditDraft, work: (tx: Tx) => Promise<T>): Promise<T> {
-    const { value, revision } = await commit(writers, event, closureMs, work)
+  async function change<T>(ms: number, event: AuditDraft, work: (tx: Tx) => Promise<T>): Promise<T> {
+    const endsAt = performance.now() + ms
+    const { value, revision } = await commit(writers, event, { closureMs, endsAt }, work)
     try {
-      await feed.reach(revision)
+      await settledWithin(endsAt - performance.now(), () => feed.reach(revision))
     } catch (cause) {
       throw outcomeUnknown('the change was stored, but is not in force yet; read it again', cause)
     }
     return value
   }
 
-  async function transaction<T>(event: AuditDraft, work: (tx: Tx) => Promise<T>): Promise<T> {
+  async function transaction<T>(ms: number, event: AuditDraft, work: (tx: Tx) => Promise<T>): Promise<T> {
     if (closing) throw new GatehouseError('draining', 'the server is shutting down; try again')
     if (inFlight.size >= QUEUE_BOUND) throw overloaded()
-    const running = change(event, work)
+    const running = change(ms, event, work)
     inFlight.add(running)
     try {
       return await running
@@ -92,10 +110,10 @@ function databaseOver(
 
   return {
     dialect: 'postgres',
-    read: asReader(readers),
-    transaction,
+    read: asReader(boundedQueries(readers, deadlineMs)),
+    transaction: (event, work) => transaction(deadlineMs, event, work),
     onCommitted: feed.onCommitted,
-    probe: () => transaction({ action: 'probe' }, async () => {}),
+    probe: () => transaction(Math.min(PROBE_MS, deadlineMs), { action: 'probe' }, async () => {}),
     staleMs: feed.staleMs,
     async close() {
       closing = true
@@ -114,14 +132,16 @@ interface Committed<T> {
 async function commit<T>(
   writers: SQL,
   event: AuditDraft,
-  closureMs: number,
+  { closureMs, endsAt }: { closureMs: number; endsAt: number },
   work: (tx: Tx) => Promise<T>,
 ): Promise<Committed<T>> {
   for (let reruns = 0; ; reruns++) {
     const progress = { committing: false }
     try {
-      return await writers.begin('isolation level read committed', (client) =>
-        runChange(client, event, (tx) => settledWithin(closureMs, () => work(tx)), progress),
+      return await onConnection(writers, endsAt - performance.now(), (connection) =>
+        connection.begin('isolation level read committed', (client) =>
+          runChange(client, event, (tx) => settledWithin(closureMs, () => work(tx)), progress),
+        ),
       )
     } catch (error) {
       if (mayRerun(error) && reruns < RERUNS) continue
@@ -190,15 +210,13 @@ function createTx(
 }
 
 // drizzle's types differ by dialect, its queries as used here do not: the casts to SQLite's types end here.
-export const asReader = (client: SQL): Reader =>
-  Object.assign(drizzle({ client }), { tables, run: runOn(client) }) as unknown as Reader
+export const asReader = (client: Queries): Reader =>
+  Object.assign(drizzle({ client: client as SQL }), {
+    tables,
+    run: async (text: string, values: unknown[]) => client.unsafe(text, values).values(),
+  }) as unknown as Reader
 
 const asWriter = (client: TransactionSQL) => asReader(client) as Reader & Pick<Tx, 'insert' | 'update' | 'delete'>
-
-const runOn =
-  (client: Pick<SQL, 'unsafe'>): Reader['run'] =>
-  async (text, values) =>
-    client.unsafe(text, values).values()
 
 /** No SQLSTATE: no connection, no TLS or a certificate that is not trusted. Class 28: login, 3D: no such database. */
 export function startErrorOf(error: unknown): StartError | undefined {

@@ -3,6 +3,7 @@ import { SQL } from 'bun'
 import type { Reader } from './database.ts'
 import type { DatabaseOptions } from './open.ts'
 import { asReader as asPostgresReader, startErrorOf as postgresStartError } from './postgres.ts'
+import { DEADLINE_MS, type Queries } from './postgres-connection.ts'
 import { postgresOptions } from './postgres-url.ts'
 import { asReader, connect, ensureFile, startErrorOf } from './sqlite-file.ts'
 
@@ -30,6 +31,8 @@ async function onSqlite<T>(dataDir: string, work: (snapshot: Snapshot) => Promis
     connection.run('BEGIN')
     return await work({ read: asReader(connection), connection })
   } finally {
+    // Statements that are not collected yet keep a closed connection, and with it the state that a checkpoint waits for.
+    if (connection.inTransaction) connection.run('ROLLBACK')
     connection.close()
   }
 }
@@ -43,17 +46,24 @@ function open(path: string) {
 }
 
 async function onPostgres<T>(
-  { url, password }: Extract<DatabaseOptions, { dialect: 'postgres' }>,
+  { url, password, deadlineMs = DEADLINE_MS }: Extract<DatabaseOptions, { dialect: 'postgres' }>,
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
   const client = new SQL({ ...postgresOptions(url, password), max: 1 })
+  // The whole may take long; that no statement is answered for so long means that none will be.
+  const silence = setTimeout(() => void client.close({ timeout: 0 }), deadlineMs)
   try {
     return await client.begin('isolation level repeatable read read only', (transaction) =>
-      work({ read: asPostgresReader(transaction) }),
+      work({ read: asPostgresReader(heardBy(() => silence.refresh(), transaction)) }),
     )
   } catch (error) {
     throw postgresStartError(error) ?? error
   } finally {
+    clearTimeout(silence)
     await client.close({ timeout: 1 })
   }
 }
+
+const heardBy = (heard: () => void, client: SQL): Queries => ({
+  unsafe: (text, values) => ({ values: () => client.unsafe(text, values).values().finally(heard) }),
+})

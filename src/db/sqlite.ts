@@ -54,8 +54,13 @@ function databaseOver(group: GroupCommit, writer: Connection, reader: Connection
     staleMs: () => 0,
     async close() {
       await group.finish()
-      writer.run('PRAGMA wal_checkpoint(TRUNCATE)')
-      release()
+      try {
+        // As far as it goes: who still reads, such as `audit verify`, is not waited for, and what is in the log is safe.
+        writer.run('PRAGMA busy_timeout = 0')
+        writer.run('PRAGMA wal_checkpoint(TRUNCATE)')
+      } finally {
+        release()
+      }
     },
   }
 }

@@ -1,10 +1,11 @@
 import { Elysia } from 'elysia'
+import { PROBE_MS, settledWithin } from '../db/closure.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { VERSION } from '../version.ts'
 import { createHead } from './head.ts'
 
 /** How long one look at the storage counts: `/readyz` is public, and a look is a write. */
-const PROBE_MS = 2000
+const LOOK_MS = 2000
 
 /** Health and metrics: public, without anything of a tenant in them. */
 export function healthRoutes(gatehouse: Gatehouse) {
@@ -13,9 +14,9 @@ export function healthRoutes(gatehouse: Gatehouse) {
   let storage: Promise<string | undefined> = Promise.resolve(undefined)
 
   function storageReason(): Promise<string | undefined> {
-    if (performance.now() - probedAt > PROBE_MS) {
+    if (performance.now() - probedAt > LOOK_MS) {
       probedAt = performance.now()
-      storage = gatehouse.probe().then(
+      storage = settledWithin(PROBE_MS, gatehouse.probe).then(
         () => undefined,
         () => 'storage_unavailable',
       )
@@ -27,6 +28,8 @@ export function healthRoutes(gatehouse: Gatehouse) {
     const found = [await storageReason()]
     if (!gatehouse.initialised()) found.push('not_initialised')
     if (gatehouse.draining()) found.push('draining')
+    if (gatehouse.isAuditSinkMissing()) found.push('audit_sink_unavailable')
+    if (gatehouse.trailCheck.isBroken()) found.push('audit_chain_broken')
     return found.filter((reason) => reason !== undefined)
   }
 
@@ -56,7 +59,7 @@ export function healthRoutes(gatehouse: Gatehouse) {
 
 const OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-function gauges({ keys, registry }: Gatehouse) {
+function gauges({ keys, registry, trailCheck }: Gatehouse) {
   const { prompts, partials, compiled } = registry.counts()
   return [
     { name: 'gatehouse_build_info', labels: `{version="${VERSION}"}`, help: 'The running version.', value: 1 },
@@ -64,6 +67,11 @@ function gauges({ keys, registry }: Gatehouse) {
     { name: 'gatehouse_prompts', help: 'Prompts in memory.', value: prompts },
     { name: 'gatehouse_partials', help: 'Partials in memory.', value: partials },
     { name: 'gatehouse_compiled_templates', help: 'Compiled templates in memory.', value: compiled },
+    {
+      name: 'gatehouse_audit_chain_ok',
+      help: 'Whether the last check of the audit trail found nothing wrong.',
+      value: trailCheck.isBroken() ? 0 : 1,
+    },
     {
       name: 'gatehouse_resident_memory_bytes',
       help: 'Resident memory of the process.',
