@@ -16,6 +16,9 @@ export const Config = Type.Object(
         description: 'address to listen on; anything but loopback needs TLS or behind_proxy',
       }),
       port: Type.Integer({ default: 8787, minimum: 0, maximum: 65535, description: 'TCP port; 0 picks a free one' }),
+      unix_socket: path(
+        'socket that answers as well, for programs of this user on this machine, such as the gateway; never for a proxy; empty: none',
+      ),
       public_url: Type.String({
         default: '',
         pattern: '^(https?://[^\\s/?#@]+)?$',
@@ -169,6 +172,11 @@ export const Config = Type.Object(
         minimum: 1,
         maximum: 36_500,
         description: 'rows of the audit trail younger than this cannot be pruned',
+      }),
+      sink: path('file or FIFO that gets a copy of every row of the audit trail, one JSON line each; empty: none'),
+      sink_required: Type.Boolean({
+        default: false,
+        description: 'a change is answered only when its row is in audit.sink, and refused while that takes none',
       }),
     }),
     outbound,

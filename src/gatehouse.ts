@@ -4,8 +4,10 @@ import { auditKeys } from './audit/keys.ts'
 import { openAudit } from './audit/open.ts'
 import type { AuditReader } from './audit/reader.ts'
 import type { Refusals } from './audit/refusals.ts'
+import { createTrailCheck, type TrailCheck } from './audit/scheduled-verify.ts'
 import { hasOldAnswers, pruneAnswers } from './auth/idempotency.ts'
 import { createKeys, type Keys } from './auth/keys.ts'
+import { createRefusedKeys, type RefusedKeys } from './auth/refused-keys.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
 import { type Keyring, type KnownKeys, openKeyring } from './crypto/keyring.ts'
@@ -31,7 +33,11 @@ export interface Gatehouse {
   refusals: Refusals
   /** the audit trail, read beside everything else */
   listAuditRows: AuditReader['list']
+  /** whether a required `audit.sink` takes no rows, so that changes are refused */
+  isAuditSinkMissing(): boolean
+  trailCheck: TrailCheck
   keys: Keys
+  refusedKeys: RefusedKeys
   lastUsed: LastUsed
   /** forgets answers to requests with an Idempotency-Key that are too old; `now` in UTC milliseconds */
   pruneAnswers(now: number): Promise<void>
@@ -55,6 +61,8 @@ export interface Gatehouse {
   assertServing(): void
   /** the peer's address, set by the server; null on a unix socket */
   peerIp(request: Request): string | null
+  /** whether a request came over `server.unix_socket`, which the server knows */
+  cameOverSocket(request: Request): boolean
   /** the client's address: the peer's, or what one of `server.trusted_proxies` says (HT-10) */
   clientIp(request: Request): string | null
   /** where people reach this server, without a trailing slash: `server.public_url`, or what the server listens on */
@@ -89,8 +97,8 @@ export async function openGatehouse(
   const knownKeys: KnownKeys = new Map()
   let keyring: Keyring | undefined
   let digest: ((clear: string) => string) | undefined
-  const audit = openAudit(database, config.data.dir, log)
   const metrics = createMetrics()
+  const audit = openAudit(database, config, log, metrics)
   const clientIpOf = createClientIp(config.server.trusted_proxies)
   const mailer = createMailer({ smtp: config.smtp, password: loaded.smtpPassword, log, metrics })
   const gatehouse: Gatehouse = {
@@ -101,7 +109,10 @@ export async function openGatehouse(
     audited: audit.audited,
     refusals: audit.refusals,
     listAuditRows: audit.list,
+    isAuditSinkMissing: audit.isSinkMissing,
+    trailCheck: createTrailCheck(databaseOptions(loaded)),
     keys,
+    refusedKeys: createRefusedKeys(read, { enforcesRotation: config.rotation.enforce }),
     lastUsed,
     async pruneAnswers(now) {
       if (await hasOldAnswers(read, now))
@@ -143,6 +154,7 @@ export async function openGatehouse(
         )
     },
     peerIp: () => null,
+    cameOverSocket: () => false,
     clientIp: (request) => clientIpOf(gatehouse.peerIp(request), request.headers),
     publicUrl: () => config.server.public_url || `http://${config.server.host}:${config.server.port}`,
     probe: () => database.probe(),
@@ -152,6 +164,7 @@ export async function openGatehouse(
     draining: () => draining,
     async close() {
       await mailer.close()
+      gatehouse.trailCheck.stop()
       await audit.close()
       await lastUsed.flush().catch((error) => log.warn('last_used_lost', { cause: describeError(error) }))
       await database.close()
@@ -161,6 +174,7 @@ export async function openGatehouse(
   try {
     await gatehouse.initialise()
     await audit.assertNotRolledBack(options.acceptRollback)
+    audit.startSink()
   } catch (error) {
     await database.close()
     throw error

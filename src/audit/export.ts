@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, lt, max, min } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, max, min } from 'drizzle-orm'
 import type { Actor } from '../auth/caller.ts'
 import type { Snapshot } from '../db/snapshot.ts'
 import { conflict } from '../errors.ts'
@@ -8,6 +8,7 @@ import { findHead } from './head.ts'
 import { auditKeys } from './keys.ts'
 import type { AuditRow } from './row.ts'
 import { rowsOf, type StoredRow } from './rows.ts'
+import { listKeys, type StoredKey } from './verify-keys.ts'
 
 export type ExportFormat = 'ndjson' | 'csv'
 export type UnsignedRange = Omit<ExportRange, 'keyId'>
@@ -36,19 +37,12 @@ export async function writeRows(
   const { read } = snapshot
   const head = await findHead(read)
   if (head === undefined) return undefined
-  const keys = await read.select().from(read.tables.auditKeys).orderBy(asc(read.tables.auditKeys.seq))
+  const keys = await listKeys(read)
   const { first, last, previousHash } = await edgesOf(snapshot, head, period)
   const range = { chainId: head.chainId, previousHash, lastSeq: first - 1, lastHash: previousHash, count: 0 }
   const toText = WRITERS[format]
   if (format === 'csv') await write(`${CSV_COLUMNS.join(',')}\n`)
-  const vouched = keys.map(({ id, publicKey, vouchedBy, voucher }) => ({
-    id,
-    public_key: publicKey,
-    vouched_by: vouchedBy,
-    voucher,
-  }))
-  const chain = { format: FORMAT, chain_id: head.chainId, previous_hash: previousHash, keys: vouched }
-  await write(toText({ kind: 'chain', text: JSON.stringify(chain) }))
+  await write(toText({ kind: 'chain', text: chainText(head.chainId, previousHash, keys) }))
   for await (const batch of rowsOf(snapshot, first, last)) {
     await write(batch.map((row) => toText({ kind: 'row', ...row })).join(''))
     range.count += batch.length
@@ -65,6 +59,17 @@ export function signatureRecord(format: ExportFormat, range: UnsignedRange, sign
 }
 
 const FORMAT = 'gatehouse-audit-export-v1'
+
+/** What the rows of a file follow, and the keys that lead from the first to the one that signs: the text of `chain`. */
+export function chainText(chainId: string, previousHash: string, keys: readonly StoredKey[]): string {
+  const vouched = keys.map(({ id, publicKey, vouchedBy, voucher }) => ({
+    id,
+    public_key: publicKey,
+    vouched_by: vouchedBy,
+    voucher,
+  }))
+  return JSON.stringify({ format: FORMAT, chain_id: chainId, previous_hash: previousHash, keys: vouched })
+}
 
 async function edgesOf({ read }: Snapshot, head: Head, { from, to }: ExportPeriod) {
   const { auditEvents: t } = read.tables
@@ -84,8 +89,11 @@ interface ExportRecord extends Partial<StoredRow> {
   text: string
 }
 
+export const ndjsonRecord = ({ kind, seq, hash, text }: ExportRecord): string =>
+  `${JSON.stringify({ kind, seq, hash, text })}\n`
+
 const WRITERS: Record<ExportFormat, (record: ExportRecord) => string> = {
-  ndjson: ({ kind, seq, hash, text }) => `${JSON.stringify({ kind, seq, hash, text })}\n`,
+  ndjson: ndjsonRecord,
   csv: (record) => `${[...CSV_OWN.map((name) => record[name]), ...copied(record)].map(csvField).join(',')}\n`,
 }
 

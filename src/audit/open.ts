@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Config } from '../../schema/config.ts'
 import type { Database } from '../db/database.ts'
 import { GatehouseError } from '../errors.ts'
+import type { Metrics } from '../http/metrics.ts'
 import { describeError, type Log } from '../log.ts'
 import { type AnchorKeeper, anchorProblem, keepAnchor, readAnchor, rolledBack, writeAnchor } from './anchor.ts'
 import { type Audited, createTrail } from './audited.ts'
@@ -10,6 +12,7 @@ import type { AuditKeys } from './keys.ts'
 import { type AuditReader, createAuditReader } from './reader.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { rowOfRestore } from './restore.ts'
+import { type AuditSink, openSink } from './sink.ts'
 
 /** Everything that an opened installation does with its audit trail. */
 export interface Audit {
@@ -26,15 +29,26 @@ export interface Audit {
    * @throws StartError 65 ROLLBACK_DETECTED, 65 ANCHOR_UNREADABLE
    */
   assertNotRolledBack(acceptedBecause: string | undefined): Promise<void>
+  /** copies rows to `audit.sink` from here on, if there is one; it is not waited for */
+  startSink(): void
+  /** whether a required `audit.sink` takes no rows, so that changes are refused */
+  isSinkMissing(): boolean
   /** writes what is only counted yet; before the database is closed */
   close(): Promise<void>
 }
 
-export function openAudit(database: Database, dataDir: string, log: Log): Audit {
+export function openAudit(
+  database: Database,
+  config: Pick<Config, 'audit' | 'data'>,
+  log: Log,
+  metrics: Pick<Metrics, 'auditSinkFailed'>,
+): Audit {
   const { read } = database
+  const dataDir = config.data.dir
   let keys: AuditKeys | undefined
   let organisationId: string | undefined
   let anchor: AnchorKeeper | undefined
+  let sink: AuditSink | undefined
   const currentKeys = (): AuditKeys => {
     if (keys === undefined)
       throw new GatehouseError('not_initialised', 'this installation is empty: run gatehouse bootstrap')
@@ -44,6 +58,7 @@ export function openAudit(database: Database, dataDir: string, log: Log): Audit 
     keys: currentKeys,
     log,
     appended: () => anchor?.appended(),
+    sink: () => sink,
   })
   const refusals = createRefusals({
     record: trail.record,
@@ -93,9 +108,15 @@ export function openAudit(database: Database, dataDir: string, log: Log): Audit 
       }
       anchor = keepAnchor(read, dataDir, log)
     },
+    startSink() {
+      const { sink: path, sink_required: isRequired } = config.audit
+      if (path !== '') sink = openSink({ path, isRequired, read, log, failed: metrics.auditSinkFailed })
+    },
+    isSinkMissing: () => sink?.isMissing() === true,
     async close() {
       await refusals.flush()
       reader.close()
+      await sink?.close()
       await anchor?.stop()
     },
   }

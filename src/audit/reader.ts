@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts'
 import { storageUnavailable } from '../db/errors.ts'
 import { type AuditFilter, type FoundRow, listAuditRows } from './store.ts'
+import { createTotals } from './totals.ts'
 import { startWorker } from './worker.ts'
 
 export interface Found {
@@ -31,7 +32,10 @@ export interface AuditReader {
  * started with the first question. PostgreSQL does the counting itself.
  */
 export function createAuditReader({ dialect, read }: Pick<Database, 'dialect' | 'read'>, dataDir: string): AuditReader {
-  if (dialect === 'postgres') return { list: (filter, page) => listAuditRows(read, filter, page), close() {} }
+  if (dialect === 'postgres') {
+    const totals = createTotals()
+    return { list: (filter, page) => listAuditRows(read, filter, page, totals), close() {} }
+  }
   const asked = new Map<number, PromiseWithResolvers<Found>>()
   let worker: Worker | undefined
   let count = 0

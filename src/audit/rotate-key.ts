@@ -1,6 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import type { Actor } from '../auth/caller.ts'
 import { successorOf } from '../crypto/keyring.ts'
+import type { MasterKeys } from '../crypto/master-key.ts'
 import { conflict } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { auditKeys } from './keys.ts'
@@ -10,16 +11,20 @@ import { auditKeys } from './keys.ts'
  * whoever has the first public key can check what comes after.
  *
  * @throws GatehouseError conflict when another rotation was quicker
+ * @throws StartError 78 MASTER_KEY_MISMATCH when the master key of the current signing key is not among `masterKeys`
  */
 export async function rotateSigningKey(
-  { audited, read, keyring, masterKeys }: Pick<Gatehouse, 'audited' | 'read' | 'keyring' | 'masterKeys'>,
+  { audited, read, keyring }: Pick<Gatehouse, 'audited' | 'read' | 'keyring'>,
   actor: Actor,
+  masterKeys: MasterKeys,
 ): Promise<{ id: string; public_key: string }> {
   const { keyring: t } = read.tables
   const current = and(eq(t.purpose, 'audit_signing'), eq(t.state, 'current'))
   const [row] = await read.select().from(t).where(current)
   if (row === undefined) throw new Error('the keyring has no current audit_signing key')
-  const successor = successorOf(row, masterKeys(), Date.now())
+  const successor = successorOf(row, masterKeys, Date.now())
+  // This node may be unable to read the master key source; the others open the row with it.
+  keyring().known.set(successor.row.id, successor.key)
   const { fingerprint, auditSigning } = keyring()
   const rotatedFrom = auditKeys({ auditSigning, fingerprint })
   const keys = auditKeys({ auditSigning: successor.key, fingerprint })

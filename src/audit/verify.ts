@@ -101,7 +101,8 @@ export async function checkRowsOf(
   return { rows, lastSeq: check.last(), fault: undefined }
 }
 
-async function rowBefore({ read }: Snapshot, head: Head, seq: number): Promise<{ seq: number; hash: string }> {
+/** Number and hash that the row `seq` follows, which need not be there. */
+export async function rowBefore({ read }: Snapshot, head: Head, seq: number): Promise<{ seq: number; hash: string }> {
   const { auditEvents: t } = read.tables
   const columns = { seq: t.seq, hash: t.hash }
   const [row] = await read.select(columns).from(t).where(lt(t.seq, seq)).orderBy(desc(t.seq)).limit(1)

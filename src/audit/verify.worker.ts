@@ -1,11 +1,14 @@
+import type { DatabaseOptions } from '../db/open.ts'
 import { withSnapshot } from '../db/snapshot.ts'
 import { describeError } from '../log.ts'
 import type { Head } from './chain.ts'
-import { type CheckedRows, checkRowsOf, type SeqRange } from './verify.ts'
+import { type CheckedRows, checkRowsOf, type SeqRange, type Verified } from './verify.ts'
+import { verifyDatabase } from './verify-database.ts'
 import type { StoredKey } from './verify-keys.ts'
 
-// A part of the trail, checked on a thread of its own; SQLite only.
+// A part of the trail, or all of it, checked on a thread of its own.
 
+/** A part; SQLite only. */
 export interface VerifyQuestion {
   dataDir: string
   head: Head
@@ -14,14 +17,32 @@ export interface VerifyQuestion {
 }
 export type VerifyAnswer = { checked: CheckedRows } | { failure: Record<string, unknown> }
 
-declare const self: { onmessage: (message: { data: VerifyQuestion }) => void; postMessage(answer: VerifyAnswer): void }
+/** The trail of a database, or its newest rows. */
+export interface TrailQuestion {
+  options: DatabaseOptions
+  newest: number | undefined
+}
+export type TrailAnswer = { fault: Verified['fault'] } | { failure: Record<string, unknown> }
 
-self.onmessage = async ({ data: { dataDir, head, keys, range } }) => {
+declare const self: {
+  onmessage: (message: { data: VerifyQuestion | TrailQuestion }) => void
+  postMessage(answer: VerifyAnswer | TrailAnswer): void
+}
+
+self.onmessage = async ({ data }) => {
   try {
-    const options = { dialect: 'sqlite', dataDir, create: false } as const
-    const checked = await withSnapshot(options, (snapshot) => checkRowsOf(snapshot, head, keys, range))
-    self.postMessage({ checked })
+    self.postMessage('options' in data ? await checkTrail(data) : await checkPart(data))
   } catch (error) {
     self.postMessage({ failure: describeError(error) })
   }
+}
+
+async function checkPart({ dataDir, head, keys, range }: VerifyQuestion): Promise<VerifyAnswer> {
+  const options = { dialect: 'sqlite', dataDir, create: false } as const
+  return { checked: await withSnapshot(options, (snapshot) => checkRowsOf(snapshot, head, keys, range)) }
+}
+
+async function checkTrail({ options, newest }: TrailQuestion): Promise<TrailAnswer> {
+  const { fault } = await verifyDatabase(options, { threads: 1, newest })
+  return { fault }
 }

@@ -1,9 +1,9 @@
-import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
 import { type Gatehouse, openGatehouse } from '../gatehouse.ts'
 import { createLog } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
+import { isAnswered, ownerOnly, removeStaleSocket } from '../unix-socket.ts'
 import { type AdminContext, type AdminInput, type AdminName, type AdminOutput, isAdminName, runAdmin } from './admin.ts'
 import type { Io } from './command.ts'
 import { type Failure, failureOf } from './failure.ts'
@@ -31,14 +31,21 @@ export async function startAdminSocket(gatehouse: Gatehouse): Promise<{ stop(): 
       `choose a data.dir of at most ${SOCKET_PATH_BYTES - 11} bytes`,
     )
   }
-  await removeStaleSocket(path)
-  const server = Bun.serve({
-    unix: path,
-    development: false,
-    maxRequestBodySize: INPUT_BYTES,
-    fetch: async (request) => Response.json(await answer({ gatehouse, uid: ownUid() }, request)),
-  })
-  chmodSync(path, 0o600)
+  if (await removeStaleSocket(path))
+    throw new StartError(
+      'ADMIN_SOCKET_IN_USE',
+      EXIT.unavailable,
+      `another process answers at ${path}, or something else lies there`,
+      'stop the other server first',
+    )
+  const server = ownerOnly(() =>
+    Bun.serve({
+      unix: path,
+      development: false,
+      maxRequestBodySize: INPUT_BYTES,
+      fetch: async (request) => Response.json(await answer({ gatehouse, uid: ownUid() }, request)),
+    }),
+  )
   return { stop: () => server.stop() }
 }
 
@@ -61,30 +68,6 @@ async function answer(context: AdminContext, request: Request): Promise<Answer> 
 }
 
 const ownUid = (): number => process.getuid?.() ?? 0
-
-/** A socket that a killed server left: unlinked only when nobody answers there (SH-5). */
-async function removeStaleSocket(path: string): Promise<void> {
-  if (!lstatSync(path, { throwIfNoEntry: false })?.isSocket()) return
-  if (await isAnswered(path)) {
-    throw new StartError(
-      'ADMIN_SOCKET_IN_USE',
-      EXIT.unavailable,
-      `another process answers at ${path}`,
-      'stop the other server first',
-    )
-  }
-  unlinkSync(path)
-}
-
-async function isAnswered(path: string): Promise<boolean> {
-  try {
-    const socket = await Bun.connect({ unix: path, socket: { data() {} } })
-    socket.end()
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** Runs one administrative command and gives what it answers. */
 export type AdminCall = <N extends AdminName>(command: N, input: AdminInput<N>) => Promise<AdminOutput<N>>

@@ -110,11 +110,11 @@ export const ADMIN_COMMANDS = {
     },
   }),
   'audit.rotate-key': defineAdmin({
-    input: Type.Object({}, closed),
-    async run(context) {
+    input: WithMasterKeys,
+    async run(context, input) {
       const actor = await actorOf(context, 'audit rotate-key')
       const { rotateSigningKey } = await import('../audit/rotate-key.ts')
-      return rotateSigningKey(context.gatehouse, actor)
+      return rotateSigningKey(context.gatehouse, actor, masterKeysOf(input))
     },
   }),
   'keys.list': defineAdmin({ input: Type.Object({}, closed), run: listKeys }),

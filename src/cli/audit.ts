@@ -1,3 +1,4 @@
+import type { Fault } from '../audit/scheduled-verify.ts'
 import { databaseOptions } from '../gatehouse.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { callAdmin } from './admin-socket.ts'
@@ -5,6 +6,7 @@ import { type Call, defineCommand } from './command.ts'
 import { loadFor } from './config.ts'
 import { dateOf } from './dates.ts'
 import { usageError } from './failure.ts'
+import { masterKeysIn, revealed } from './master-key.ts'
 
 export const auditVerify = defineCommand({
   name: 'audit verify',
@@ -19,9 +21,9 @@ export const auditVerify = defineCommand({
   async run({ flags, io }) {
     const loaded = loadFor({ flags, io })
     const { verifyDatabase } = await import('../audit/verify-database.ts')
-    const verified = await verifyDatabase(databaseOptions(loaded), flags['public-key'])
+    const verified = await verifyDatabase(databaseOptions(loaded), { publicKey: flags['public-key'] })
     const { rows, head, publicKey, fault } = verified
-    if (fault !== undefined) throw auditBroken(fault.seq === 0 ? fault.problem : `row ${fault.seq}: ${fault.problem}`)
+    if (fault !== undefined) throw trailBroken(fault)
     const facts = { rows, last_seq: head?.seq ?? 0, last_hash: head?.hash ?? null, public_key: publicKey ?? null }
     io.out(
       flags.json
@@ -31,6 +33,9 @@ export const auditVerify = defineCommand({
     return undefined
   },
 })
+
+export const trailBroken = ({ seq, problem }: Fault): StartError =>
+  auditBroken(seq === 0 ? problem : `row ${seq}: ${problem}`)
 
 export const auditBroken = (problem: string): StartError =>
   new StartError(
@@ -45,7 +50,8 @@ export const auditRotateKey = defineCommand({
   summary: 'Sign the audit trail with a new key from now on; the old one vouches for it.',
   flags: {},
   async run(call: Call) {
-    const made = await callAdmin(loadFor(call), call.io, 'audit.rotate-key', {})
+    const loaded = loadFor(call)
+    const made = await callAdmin(loaded, call.io, 'audit.rotate-key', { masterKeys: revealed(masterKeysIn(loaded)) })
     call.io.out(
       call.flags.json ? `${JSON.stringify(made)}\n` : `id          ${made.id}\npublic key  ${made.public_key}\n`,
     )

@@ -19,6 +19,7 @@ const EXIT_OF_PROBLEM: Partial<Record<ProblemCode, number>> = {
   unauthenticated: EXIT.permission,
   forbidden: EXIT.permission,
   storage_unavailable: EXIT.io,
+  audit_unavailable: EXIT.io,
   overloaded: EXIT.unavailable,
 }
 
@@ -27,6 +28,7 @@ const FIX_OF_PROBLEM: Partial<Record<ProblemCode, string>> = {
   not_found: 'check the id with gatehouse keys list',
   not_initialised: 'run gatehouse bootstrap --org NAME --email ADDRESS',
   storage_unavailable: 'check free space and permissions of data.dir',
+  audit_unavailable: 'see what the log says of audit_sink_down, then try again',
 }
 
 export function failureOf(error: unknown): Failure {

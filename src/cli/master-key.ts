@@ -31,7 +31,7 @@ export const rotateMasterKey = defineCommand({
     const path = reference?.kind === 'file' ? reference.name : undefined
     const rotate = () => withAdmin(loaded, call.io, (admin) => rotated(loaded, admin, path, call.flags['drop-old']))
     // Read first: the message about a missing file is better than that of its lock.
-    keysOf(loaded)
+    masterKeysIn(loaded)
     const done = await (path === undefined ? rotate() : withMasterKeyFile(path, rotate))
     if (call.flags.json) call.io.out(`${JSON.stringify(done)}\n`)
     else {
@@ -45,7 +45,7 @@ export const rotateMasterKey = defineCommand({
 
 async function rotated(loaded: LoadedConfig, admin: AdminCall, path: string | undefined, dropsOld: boolean) {
   const before = await admin('master-key.in-use', {})
-  const isLastInUse = () => before.includes(keysOf(loaded).at(-1)?.id ?? '')
+  const isLastInUse = () => before.includes(masterKeysIn(loaded).at(-1)?.id ?? '')
   // A rotation that was broken off may have left its line.
   if (isLastInUse() && path !== undefined) appendMasterKey(path)
   if (isLastInUse())
@@ -55,7 +55,7 @@ async function rotated(loaded: LoadedConfig, admin: AdminCall, path: string | un
       'the last line of master_key.source is the key in use',
       'add the line that gatehouse master-key new prints as its last line',
     )
-  const keys = keysOf(loaded)
+  const keys = masterKeysIn(loaded)
   const { id } = await admin('master-key.rotate', { masterKeys: revealed(keys) })
   if (!dropsOld) return { id, dropped: [] }
   const inUse = await admin('master-key.in-use', {})
@@ -64,11 +64,11 @@ async function rotated(loaded: LoadedConfig, admin: AdminCall, path: string | un
   return { id, dropped }
 }
 
-const keysOf = ({ config, environment }: LoadedConfig): MasterKeys =>
+export const masterKeysIn = ({ config, environment }: LoadedConfig): MasterKeys =>
   readMasterKeys(config.master_key.source, environment.reveal())
 
 /** For the admin socket: the server may be unable to read the source. */
-const revealed = (keys: MasterKeys) =>
+export const revealed = (keys: MasterKeys) =>
   keys.map(({ id, bytes }) => ({ id, key: Buffer.from(bytes.reveal()).toString('base64') }))
 
 /** Nodes that did not know of the new key yet may have used the old one during one pass, hardly during so many. */
@@ -82,7 +82,7 @@ export const rotateDataKey = defineCommand({
   async run(call) {
     const loaded = loadFor(call)
     const done = await withAdmin(loaded, call.io, async (admin) => {
-      const { id, isResumed } = await admin('data-key.begin', { masterKeys: revealed(keysOf(loaded)) })
+      const { id, isResumed } = await admin('data-key.begin', { masterKeys: revealed(masterKeysIn(loaded)) })
       if (isResumed) call.io.err('going on with the rotation that was broken off\n')
       const counts = await resealAll(admin)
       await admin('data-key.finish', {})

@@ -1,8 +1,10 @@
+import { startTrailChecks } from '../audit/scheduled-verify.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { openGatehouse } from '../gatehouse.ts'
 import { createLog, type Log } from '../log.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { startAdminSocket } from './admin-socket.ts'
+import { trailBroken } from './audit.ts'
 import { defineCommand, type Io } from './command.ts'
 import { loadFor } from './config.ts'
 import { usageError } from './failure.ts'
@@ -41,15 +43,18 @@ export const serve = defineCommand({
 async function runServer(loaded: LoadedConfig, log: Log, io: Io, acceptRollback: string | undefined): Promise<number> {
   const asked = io.stopRequested(1)
   for (const message of loaded.warnings) log.warn('config_warning', { message })
-  const { gatehouse, server, admin, keySchedule } = await start(loaded, log, acceptRollback)
+  const { gatehouse, server, admin, keySchedule, trailChecks } = await start(loaded, log, acceptRollback)
   if (!gatehouse.initialised()) log.warn('not_initialised', { fix: 'gatehouse bootstrap --org NAME --email ADDRESS' })
-  log.info('listening', { url: server.url, config: loaded.path })
-  await asked
+  const { unix_socket } = loaded.config.server
+  log.info('listening', { url: server.url, ...(unix_socket !== '' && { unix_socket }), config: loaded.path })
+  const fault = await Promise.race([asked.then(() => undefined), trailChecks.brokenAtStart])
+  trailChecks.stop()
   log.info('stopping', { drainSeconds: loaded.config.server.drain_seconds })
   const drained = Promise.all([server.stop(), admin.stop(), keySchedule.stop()])
     .then(() => gatehouse.close())
     .then(() => EXIT.ok)
   const exitCode = await Promise.race([drained, giveUp(loaded.config.server.drain_seconds, io)])
+  if (fault !== undefined) throw trailBroken(fault)
   log.info('stopped', { exitCode })
   return exitCode
 }
@@ -65,7 +70,8 @@ async function start(loaded: LoadedConfig, log: Log, acceptRollback: string | un
   const { startKeySchedule } = await import('../api-keys/schedule.ts')
   const keySchedule = startKeySchedule(gatehouse)
   opened.move()
-  return { gatehouse, admin, server, keySchedule }
+  const trailChecks = startTrailChecks(gatehouse.trailCheck, log)
+  return { gatehouse, admin, server, keySchedule, trailChecks }
 }
 
 /** Answers when the drain has taken too long, or when a second signal asks to end at once (SH-1). */

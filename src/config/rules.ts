@@ -1,7 +1,9 @@
 import { BlockList, isIP } from 'node:net'
+import { relative } from 'node:path'
 import type { Config } from '../../schema/config.ts'
 import type { Complaint } from '../errors.ts'
 import { isAmbient } from './ambient.ts'
+import { outgoingComplaints } from './outgoing-rules.ts'
 import { parseReference } from './references.ts'
 
 /** A complaint with a code and a fix of its own, for the one line that a failed start prints. */
@@ -17,8 +19,10 @@ export function ruleComplaints(config: Config): RuleComplaint[] {
     ...addresses(config),
     ...headerNames(config),
     ...mail(config),
+    ...auditSink(config),
     ...tls(config),
     ...insecureBind(config),
+    ...outgoingComplaints(config).map(({ path, message }) => invalid(path, message)),
   ]
 }
 
@@ -110,6 +114,13 @@ function mail({ smtp }: Config): RuleComplaint[] {
     found.push(invalid('smtp.url', 'must name the user that smtp.password belongs to: smtps://user@host'))
   if (smtp.from === '') found.push(invalid('smtp.from', 'is required with smtp.url'))
   return found
+}
+
+function auditSink({ audit, data }: Config): RuleComplaint[] {
+  const isBeside = !relative(data.dir, audit.sink).startsWith('..')
+  if (audit.sink === '')
+    return audit.sink_required ? [invalid('audit.sink', 'is required with audit.sink_required = true')] : []
+  return isBeside ? [invalid('audit.sink', 'must lie outside data.dir, so that no loss takes both')] : []
 }
 
 function tls({ server }: Config): RuleComplaint[] {

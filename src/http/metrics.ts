@@ -16,6 +16,8 @@ export interface Metrics {
   /** a scheduled rotation of an API key has come due */
   rotationDue(): void
   mail(outcome: 'sent' | 'failed'): void
+  /** rows could not be copied to `audit.sink` */
+  auditSinkFailed(): void
   /** OpenMetrics text of everything, with the gauges given */
   text(gauges: Gauge[]): string
 }
@@ -35,6 +37,7 @@ export function createMetrics(): Metrics {
   const authentications = { ok: 0, refused: 0 }
   let rotationsDue = 0
   const mails = { sent: 0, failed: 0 }
+  let auditSinkFailures = 0
 
   return {
     request(method, route, status, seconds) {
@@ -54,6 +57,9 @@ export function createMetrics(): Metrics {
     },
     mail: (outcome) => {
       mails[outcome]++
+    },
+    auditSinkFailed: () => {
+      auditSinkFailures++
     },
     text(gauges) {
       return [
@@ -93,6 +99,9 @@ export function createMetrics(): Metrics {
         ),
         ...family('gatehouse_api_key_rotations_due', 'counter', 'Scheduled rotations that have come due.', [
           `gatehouse_api_key_rotations_due_total ${rotationsDue}`,
+        ]),
+        ...family('gatehouse_audit_sink_failures', 'counter', 'Failed attempts to copy audit rows to audit.sink.', [
+          `gatehouse_audit_sink_failures_total ${auditSinkFailures}`,
         ]),
         ...gauges.flatMap(({ name, help, labels = '', value }) =>
           family(name, 'gauge', help, [`${name}${labels} ${value}`]),
