@@ -43,8 +43,11 @@ describe.each(DIALECTS)('keys and owners at the command line: %s', (dialect) => 
     expect(await status()).toBe(401)
     await expect(run('keys.end-transition', { id })).rejects.toMatchObject({ code: 'conflict' })
     await expect(run('keys.end-transition', { id: 'x' })).rejects.toMatchObject({ code: 'not_found' })
-    const [row] = await auditTrail(world().gatehouse.read)
+    const { gatehouse } = world()
+    await gatehouse.refusals.flush()
+    const [refused, row] = await auditTrail(gatehouse.read)
     expect(row).toMatchObject({ user_type: 'cli', user_id: 'cli:7', action: 'rotate', resource_id: id })
+    expect(refused, 'its use stays attributable').toMatchObject({ user_id: id, details: { reason: 'rotated' } })
   })
 
   test('an owner is made by transfer alone, and the one before becomes an admin, whose keys do what an admin may', async () => {

@@ -67,7 +67,7 @@ describe.each(DIALECTS)('what time does to an API key: %s', (dialect) => {
     await recordDue(gatehouse, Date.now())
     const rows = await dueRows(id)
     expect(rows).toHaveLength(1)
-    expect(rows[0]).toMatchObject({ user_type: 'system', user_id: 'system', action: 'rotate' })
+    expect(rows[0]).toMatchObject({ user_type: 'system', user_id: 'system', action: 'rotation_due' })
     expect(rows[0]?.details).toMatchObject({ status: 'due', due_at: new Date(dueAt).toISOString() })
     expect(await statusOf(world(), key)).toBe(200)
     expect(gatehouse.metrics.text([])).toMatch(/gatehouse_api_key_rotations_due_total [1-9]/)

@@ -78,14 +78,21 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
     const service = await newKey('workspace/service', ['workspace_service_api_keys.update'], inWorkspace)
     keys['service'] = service.key
     names['service'] = service.id
-    for (const [name, scopes] of [
-      ['bound', update],
-      ['maker', [...update, 'organisation_service_api_keys.create']],
+    const ofServices = [...update, 'workspace_service_api_keys.update']
+    for (const [name, scopes, extra] of [
+      ['bound', update, LIMITS],
+      ['twin', update, LIMITS],
+      ['maker', [...update, 'organisation_service_api_keys.create'], LIMITS],
+      ['outsider', ofServices, { ...LIMITS, expires_at: '2900-01-01T00:00:00Z' }],
+      ['insider', [...ofServices, 'workspace_service_api_keys.create'], LIMITS],
+      ['free', update, {}],
     ] as const) {
-      const { id, key } = await newKey('organisation/service', [...scopes], LIMITS)
+      const { id, key } = await newKey('organisation/service', [...scopes], extra)
       keys[name] = key
       names[name] = id
     }
+    const limited = { ...inWorkspace, ...LIMITS, rate_limits: [rpm(10)], expires_at: '2890-01-01T00:00:00Z' }
+    names['limited'] = (await newKey('workspace/service', ['prompts.read'], limited)).id
   })
 
   const read = async (id: string) => (await world().call('GET', `/v1/api-keys/${id}`)).body
@@ -284,13 +291,59 @@ describe.each(DIALECTS)('changing an API key: %s', (dialect) => {
       { rate_limits: null, usage_limits: null },
       200,
     ),
+    by('maker', '$maker', 'not even one that makes keys', { rate_limits: null }, 'forbidden'),
+    by('bound', '$twin', 'nor does another one for it: two could free each other', { rate_limits: null }, 'forbidden'),
+    by('bound', '$twin', 'not by a larger budget', { usage_limits: { credit_limit: 101 } }, 'forbidden'),
+    by('bound', '$twin', 'not by a new start', { reset_usage: true }, 'forbidden'),
+    by('bound', '$twin', 'tighter is none of that', { rate_limits: [rpm(1)], usage_limits: { credit_limit: 9 } }, 200),
+    by('bound', '$twin', 'and looser again as far as it is bound itself', { rate_limits: [rpm(59)] }, 200),
+    by('bound', '$twin', 'not as far as it was', { rate_limits: [rpm(60)] }, 'forbidden'),
+    by('free', '$twin', 'a key without limits frees it', { rate_limits: null, reset_usage: true }, 200),
     by(
-      'maker',
-      '$maker',
-      'one that makes keys without limits needs none itself',
-      { rate_limits: null, usage_limits: null },
+      'outsider',
+      '$limited',
+      'who makes no keys of a type loosens them as far as bound',
+      { rate_limits: [rpm(60)] },
       200,
     ),
+    by('outsider', '$limited', 'and no further', { rate_limits: [rpm(61)] }, 'forbidden'),
+    by('outsider', '$limited', 'nor longer than it lives itself', { expires_at: '2901-01-01T00:00:00Z' }, 'forbidden'),
+    by('insider', '$limited', 'who makes them could make one without', { rate_limits: null, expires_at: null }, 200),
+    by('outsider', '$limited', 'scopes are another matter', { scopes: ['workspace_service_api_keys.update'] }, 200),
     by('service', '$editor', 'a workspace key changes no admin key', { name: 'x' }, 'not_found'),
+  ])
+
+  const make = (as: string, name: string, body: object, expected: Scenario['expect']): Scenario => ({
+    name,
+    as,
+    body: { name: 'made', scopes: ['prompts.read'], ...body },
+    expect: expected,
+  })
+  scenarios('POST /v1/api-keys/organisation/service', world, [
+    make('maker', 'a key with limits makes no key like itself without any', {}, 'forbidden'),
+    make('maker', 'nor with looser ones', { ...LIMITS, rate_limits: [rpm(61)] }, 'forbidden'),
+    make('maker', 'nor with less of them', { rate_limits: [rpm(1)] }, 'forbidden'),
+    make('maker', 'it makes one that is bound as it is', LIMITS, 200),
+    {
+      name: 'one of another type is not like itself',
+      as: 'insider',
+      call: 'POST /v1/api-keys/workspace/service',
+      body: { name: 'made', scopes: ['prompts.read'], workspace_id: '$workspace_id' },
+      expect: 200,
+    },
+    {
+      name: 'nor does it rotate a freer one, for it would have its secret',
+      as: 'bound',
+      call: 'POST /v1/api-keys/$free/rotate',
+      body: {},
+      expect: 'forbidden',
+    },
+    {
+      name: 'the freer one rotates it',
+      as: 'free',
+      call: 'POST /v1/api-keys/$bound/rotate',
+      body: {},
+      expect: 200,
+    },
   ])
 })

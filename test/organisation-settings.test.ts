@@ -89,6 +89,12 @@ describe.each(DIALECTS)('organisation settings: %s', (dialect) => {
       answer: { security_settings: { membersViewLogs: false, membersViewPrompts: false } },
     },
     {
+      name: 'null sets one back to its default',
+      body: { security_settings: { membersViewPrompts: null } },
+      expect: 200,
+      answer: { security_settings: { membersViewLogs: false, membersViewPrompts: true } },
+    },
+    {
       name: 'and set back as one',
       body: { security_settings: null },
       expect: 200,

@@ -126,6 +126,12 @@ describe.each(DIALECTS)('updates of workspaces: %s', (dialect) => {
       answer: { security_settings: { membersViewLogs: true, membersViewAnalytics: false } },
     },
     {
+      name: 'null hands one back',
+      body: { security_settings: { membersViewAnalytics: null, managersViewLogs: null } },
+      expect: 200,
+      mentions: '"security_settings":{"membersViewLogs":true}',
+    },
+    {
       name: 'null hands them back',
       body: { security_settings: null, settings: null },
       expect: 200,
@@ -184,7 +190,7 @@ describe.each(DIALECTS)('updates of workspaces: %s', (dialect) => {
       body: { name: 'x' },
       expect: 'not_found',
     },
-    { name: 'until the setting is off', body: { security_settings: null }, expect: 200 },
+    { name: 'until the setting is taken back', body: { security_settings: { managersUpdateWs: null } }, expect: 200 },
     { name: 'at once', as: 'service', body: { description: 'x' }, expect: 'forbidden' },
   ])
 

@@ -21,7 +21,10 @@ export const ListAuditLogsQuery = Strict({
   method: Type.Optional(oneOf(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])),
   uri: Type.Optional({ ...Text, description: 'path and query, or their beginning' }),
   request_id: Type.Optional(Text),
-  user_id: Type.Optional({ ...Text, description: 'id of a key, cli:<uid>, system or anonymous' }),
+  user_id: Type.Optional({
+    ...Text,
+    description: 'id of a key, or of the person who answers for it; cli:<uid>, system or anonymous',
+  }),
   actor_id: Type.Optional({ ...Text, description: 'another name of user_id' }),
   user_type: Type.Optional(oneOf(USER_TYPES)),
   workspace_id: Type.Optional(IdOrSlug),

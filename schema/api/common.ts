@@ -1,4 +1,4 @@
-import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type TOptional, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 
 /** Contracts use patterns, not formats: TypeBox refuses every value of an unregistered format. */
 export const Uuid = Type.String({
@@ -27,6 +27,12 @@ export const Nothing = Type.Object({}, { additionalProperties: false, descriptio
 /** An object that refuses unknown fields (decision 4). */
 export const Strict = <T extends TProperties>(properties: T, options: { title?: string; description?: string } = {}) =>
   Type.Object(properties, { ...options, additionalProperties: false })
+
+/** Fields of an update: each may be left out, and each may be null. */
+export const sendable = <T extends TProperties>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, Type.Optional(Nullable(schema))])) as {
+    [K in keyof T]: TOptional<ReturnType<typeof Nullable<T[K]>>>
+  }
 
 /** The list envelope: `total` counts all rows over all pages. */
 export const ListOf = <T extends TSchema>(item: T) =>

@@ -1,5 +1,5 @@
-import { type Static, type TOptional, type TSchema, Type } from '@sinclair/typebox'
-import { IdOrSlug, Nullable, Strict, Uuid, ZeroOne, ZeroOneInput } from './common.ts'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { IdOrSlug, Nullable, Strict, sendable, Uuid, ZeroOne, ZeroOneInput } from './common.ts'
 import { MetadataSchema } from './metadata.ts'
 import { SecuritySettings, SecuritySettingsUpdate } from './security-settings.ts'
 
@@ -38,13 +38,8 @@ const ofOrganisation = {
 
 type Fields = Record<string, TSchema>
 type Nullables<T extends Fields> = { [K in keyof T]: ReturnType<typeof Nullable<T[K]>> }
-type Sendables<T extends Fields> = { [K in keyof T]: TOptional<ReturnType<typeof Nullable<T[K]>>> }
 const nullable = <T extends Fields>(fields: T) =>
   Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, Nullable(schema)])) as Nullables<T>
-const sendable = <T extends Fields>(fields: T) =>
-  Object.fromEntries(
-    Object.entries(fields).map(([name, schema]) => [name, Type.Optional(Nullable(schema))]),
-  ) as Sendables<T>
 
 /** Absent keeps a setting, null sets it back to its default. */
 export const OrganisationSettingsUpdate = Strict(

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Strict } from './common.ts'
+import { Strict, sendable } from './common.ts'
 
 const on = (description: string) => Type.Boolean({ default: true, description })
 const off = (description: string) => Type.Boolean({ default: false, description })
@@ -51,8 +51,16 @@ export const SecuritySettings = Strict(SETTINGS, { title: 'SecuritySettings' })
 export type SecuritySettings = Static<typeof SecuritySettings>
 export type SecuritySetting = keyof SecuritySettings
 
-/** What a write sends, and what is stored of an organisation or a workspace: some of them, the others keep their value. */
-export const SecuritySettingsUpdate = Type.Partial(SecuritySettings, { title: 'SecuritySettingsUpdate' })
+/** What is stored of an organisation or a workspace: those that were set. */
+export const OwnSecuritySettings = Type.Partial(SecuritySettings, { title: 'OwnSecuritySettings' })
+export type OwnSecuritySettings = Static<typeof OwnSecuritySettings>
+
+/** What a write sends. */
+export const SecuritySettingsUpdate = Strict(sendable(SETTINGS), {
+  title: 'SecuritySettingsUpdate',
+  description:
+    'absent keeps a setting; null takes it back: in a workspace to that of the organisation, there to the default',
+})
 export type SecuritySettingsUpdate = Static<typeof SecuritySettingsUpdate>
 
 export const DEFAULT_SECURITY: Readonly<SecuritySettings> = Object.freeze(

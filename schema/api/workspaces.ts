@@ -15,7 +15,7 @@ import {
 import { RateLimit, UsageLimits, UsageLimitsInput } from './limits.ts'
 import { Metadata } from './metadata.ts'
 import { WorkspaceSettings, WorkspaceSettingsUpdate } from './organisation-settings.ts'
-import { SecuritySettingsUpdate } from './security-settings.ts'
+import { OwnSecuritySettings, SecuritySettingsUpdate } from './security-settings.ts'
 
 const sent = {
   icon: Type.Optional(
@@ -103,7 +103,7 @@ const fields = {
   is_default: ZeroOne,
   usage_limits: Nullable(Type.Array(UsageLimits)),
   rate_limits: Nullable(Type.Array(RateLimit)),
-  security_settings: SecuritySettingsUpdate,
+  security_settings: OwnSecuritySettings,
   scim_source_id: Type.Null(),
   created_at: Timestamp,
   last_updated_at: Timestamp,

@@ -17,7 +17,7 @@ interface Event {
 const ROTATION: Event = {
   at: 'nextRotationAt',
   recordedAt: 'rotationDueRecordedAt',
-  verb: 'rotate',
+  verb: 'rotation_due',
   details: (row, due_at) => ({ api_key_id: row.id, rotation_mode: 'auto', status: 'due', due_at }),
 }
 const EXPIRY: Event = {

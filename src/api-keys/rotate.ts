@@ -4,11 +4,11 @@ import type { Actor, KeyActor, KeyType } from '../auth/caller.ts'
 import { conflict, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { maskKey } from './key.ts'
+import { assertMayMake } from './minting.ts'
 import { organisationOf } from './people.ts'
 import { afterRotation, columnsOfSchedule, DEFAULT_TRANSITION_MS, scheduleOf } from './rotation-policy.ts'
 import { eventOf, getApiKey, lockApiKey, newKeyOf } from './service.ts'
 import { type ApiKeyRow, findApiKey } from './store.ts'
-import { assertMayMake } from './update.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read' | 'digestKey'>
 
@@ -85,7 +85,8 @@ export async function endTransition({ audited, read }: Deps, actor: Actor, id: s
     const { apiKeys: t } = tx.tables
     const rows = await tx
       .update(t)
-      .set({ previousDigest: null, previousDigestExpiresAt: null, lastUpdatedAt: tx.now })
+      // The digest stays, so that its use stays attributable (decision 39); 0 is past for every clock.
+      .set({ previousDigestExpiresAt: 0, lastUpdatedAt: tx.now })
       .where(and(eq(t.id, id), isNull(t.deletedAt), gt(t.previousDigestExpiresAt, tx.now)))
       .returning({ id: t.id })
     if (rows.length === 0) throw conflict('this API key has no old secret; it was not rotated, or the window has ended')

@@ -2,7 +2,7 @@ import { and, eq, isNull } from 'drizzle-orm'
 import type { ApiKeyCreated } from '../../schema/api/api-keys.ts'
 import { type Permission, SYSTEM_PERMISSIONS } from '../../schema/api/permissions.ts'
 import type { Actor, Caller, KeyType } from '../auth/caller.ts'
-import { assertMayMint, mayTouchKeyOf } from '../auth/ceiling.ts'
+import { mayTouchKeyOf } from '../auth/ceiling.ts'
 import { reaches } from '../auth/tenancy.ts'
 import type { Reader, Tx } from '../db/database.ts'
 import { GatehouseError, invalidField, notFound } from '../errors.ts'
@@ -11,6 +11,7 @@ import { assertMetadata } from '../organisation/metadata.ts'
 import { keySettings } from '../organisation/settings.ts'
 import { columnsOfNew, type KeyOptions } from './fields.ts'
 import { type KeyLetter, maskKey, newApiKey } from './key.ts'
+import { assertMayMake } from './minting.ts'
 import { accountablePerson, assertRoomForKey, getMember, organisationOf } from './people.ts'
 import { presentApiKey } from './present.ts'
 import { type ApiKeyType, familyOf, readScopes, resourceOf } from './scopes.ts'
@@ -62,7 +63,7 @@ export async function createApiKey(
   const id = Bun.randomUUIDv7()
   const what = { action: `${resourceOf(type)}.create`, workspaceId, resourceId: id, resourceName: name }
   return audited(actor, what, async (tx) => {
-    const person = userId === null || workspaceId === null ? null : await getMember(tx, workspaceId, userId)
+    if (userId !== null && workspaceId !== null) await getMember(tx, workspaceId, userId)
     if (actor.kind === 'key') {
       const { metadataSchema } = await keySettings(tx, organisationId, workspaceId ?? '')
       assertMetadata(metadataSchema, input.defaults?.metadata ?? null, 'defaults.metadata')
@@ -78,8 +79,8 @@ export async function createApiKey(
       createdByKeyId: actor.kind === 'key' ? actor.caller.keyId : null,
     })
     // Only now: the settings may have given it an expiry.
-    if (actor.kind === 'key') assertMayMint(actor.caller, { type, scopes, expiresAt: made.expiresAt, person })
-    const expiresAt = made.expiresAt === null ? null : new Date(made.expiresAt).toISOString()
+    if (actor.kind === 'key') await assertMayMake(tx, actor.caller, made.row)
+    const expiresAt = made.row.expiresAt === null ? null : new Date(made.row.expiresAt).toISOString()
     tx.event.details = { type, scopes, user_id: userId, expires_at: expiresAt }
     return { id, key: made.key, object: 'api-key' as const }
   })
@@ -101,17 +102,13 @@ export interface KeyToInsert extends KeyOptions {
 /**
  * Writes a new key inside a change. The settings of the organisation bound life, number and rotation of user keys.
  *
- * @returns the clear key, and the key's expiry in UTC milliseconds
+ * @returns the clear key, and the row that was written
  * @throws GatehouseError `invalid`, naming the field
  */
-export async function insertApiKey(
-  tx: Tx,
-  digestKey: Gatehouse['digestKey'],
-  input: KeyToInsert,
-): Promise<{ key: string; expiresAt: number | null }> {
+export async function insertApiKey(tx: Tx, digestKey: Gatehouse['digestKey'], input: KeyToInsert) {
   const key = newKeyOf(input.type)
-  const expiresAt = await insertKeyRow(tx, input, { digest: digestKey(key), masked: maskKey(key), creationMode: 'api' })
-  return { key, expiresAt }
+  const row = await insertKeyRow(tx, input, { digest: digestKey(key), masked: maskKey(key), creationMode: 'api' })
+  return { key, row }
 }
 
 /**
@@ -139,7 +136,7 @@ async function insertKeyRow(
   tx: Tx,
   input: KeyToInsert,
   secret: { digest: string | null; masked: string; creationMode: string },
-): Promise<number | null> {
+) {
   const { id, type, name, organisationId, workspaceId, userId, accountableUserId, createdByKeyId } = input
   const settings = await keySettings(tx, organisationId, workspaceId ?? '')
   if (userId !== null && workspaceId !== null && settings.maxCount !== null)
@@ -154,7 +151,7 @@ async function insertKeyRow(
   }
   await tx.insert(tx.tables.apiKeys).values(row).returning({ id: tx.tables.apiKeys.id })
   tx.changed('api_key', id)
-  return row.expiresAt
+  return row
 }
 
 /** Ends a key at once. Its row stays, so that what it did stays attributable. */

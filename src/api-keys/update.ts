@@ -1,18 +1,13 @@
 import { eq } from 'drizzle-orm'
 import type { UpdateApiKey } from '../../schema/api/api-keys.ts'
-import type { KeyRateLimit, UsageLimits } from '../../schema/api/limits.ts'
-import type { Permission } from '../../schema/api/permissions.ts'
-import type { Caller, KeyActor } from '../auth/caller.ts'
-import { assertMayMint } from '../auth/ceiling.ts'
+import type { KeyActor } from '../auth/caller.ts'
 import { assertOwnOrganisation, workspaceForCreate } from '../auth/tenancy.ts'
-import type { Tx } from '../db/database.ts'
 import { difference } from '../difference.ts'
-import { GatehouseError, invalidField } from '../errors.ts'
+import { invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { keySettings } from '../organisation/settings.ts'
-import { timeOf } from '../rfc3339.ts'
 import { columnsOfUpdate } from './fields.ts'
-import { findPerson } from './people.ts'
+import { areLimitsLooser, assertMayMake } from './minting.ts'
 import { presentApiKey } from './present.ts'
 import { type ApiKeyType, familyOf, readScopes } from './scopes.ts'
 import { eventOf, getApiKey, lockApiKey } from './service.ts'
@@ -48,9 +43,14 @@ export async function updateApiKey(
       ...(scopes && { scopes: JSON.stringify(scopes) }),
       lastUpdatedAt: Math.max(tx.now, before.lastUpdatedAt + 1),
     }
-    const isLoosened = body.reset_usage === true || areLimitsLooser(before, after)
-    if (isLoosened && id === caller.keyId) assertMayLoosenItself(caller)
-    if (isLoosened || isMore(before, after)) await assertMayMake(tx, caller, after)
+    const resetsUsage = body.reset_usage === true
+    const loosens = resetsUsage || areLimitsLooser(before, after)
+    const lengthens = before.expiresAt !== null && (after.expiresAt === null || after.expiresAt > before.expiresAt)
+    // Who may make keys of this type could make one without those bounds.
+    const isBound = !caller.permissions.has(`${familyOf(type)}.create`)
+    const change = { boundLife: isBound && lengthens, boundLimits: isBound && loosens, resetsUsage }
+    // All of it counts as making a key, a change of scopes too (decision 31).
+    if (loosens || lengthens || !isSameSet(before.scopes, after.scopes)) await assertMayMake(tx, caller, after, change)
     const { apiKeys: t } = tx.tables
     await tx.update(t).set(after).where(eq(t.id, id)).returning({ id: t.id })
     tx.event.resourceName = after.name
@@ -73,60 +73,7 @@ const CHANGEABLE = [
   'reset_usage',
 ] as const
 
-/** Asks the ceiling about a key as its row says it is, or will be. */
-export async function assertMayMake(tx: Tx, caller: Caller, row: ApiKeyRow): Promise<void> {
-  const { userId, workspaceId } = row
-  const person = userId === null || workspaceId === null ? undefined : await findPerson(tx, workspaceId, userId)
-  assertMayMint(caller, {
-    type: row.type as ApiKeyType,
-    scopes: JSON.parse(row.scopes) as Permission[],
-    expiresAt: row.expiresAt,
-    person: person ?? null,
-  })
-}
-
-/** A key's own limits bind it, unless it may make another like itself without any. */
-function assertMayLoosenItself({ type, permissions }: Caller): void {
-  const permission = `${familyOf(type as ApiKeyType)}.create` as const
-  if (!permissions.has(permission))
-    throw new GatehouseError(
-      'forbidden',
-      `this API key may not loosen its own limits or reset its own usage; that takes the scope ${permission}`,
-    )
-}
-
-/** Whether a change of a key's scopes or life counts as making one, as looser limits do (decision 31). */
-const isMore = (before: ApiKeyRow, after: ApiKeyRow): boolean =>
-  !isSameSet(before.scopes, after.scopes) ||
-  (before.expiresAt !== null && (after.expiresAt === null || after.expiresAt > before.expiresAt))
-
-const areLimitsLooser = (before: ApiKeyRow, after: ApiKeyRow): boolean =>
-  areLooser(before.rateLimits, after.rateLimits) || isLooser(before.usageLimits, after.usageLimits)
-
 function isSameSet(before: string, after: string): boolean {
   const [one, other] = [before, after].map((text) => new Set(JSON.parse(text) as string[]))
   return one?.size === other?.size && other?.isSubsetOf(one ?? new Set()) === true
 }
-
-function areLooser(before: string | null, after: string | null): boolean {
-  const limits = JSON.parse(after ?? '[]') as KeyRateLimit[]
-  return (JSON.parse(before ?? '[]') as KeyRateLimit[]).some(
-    ({ type, unit, value }) =>
-      !limits.some((limit) => limit.type === type && limit.unit === unit && limit.value <= value),
-  )
-}
-
-/** Of what is not a plain reduction of the same budget nobody can say that it is no loosening. */
-function isLooser(before: string | null, after: string | null): boolean {
-  if (before === null) return false
-  if (after === null) return true
-  const [was, is] = [before, after].map((text) => JSON.parse(text) as UsageLimits) as [UsageLimits, UsageLimits]
-  return (
-    is.credit_limit > was.credit_limit ||
-    (['type', 'periodic_reset', 'periodic_reset_days'] as const).some((name) => is[name] !== was[name]) ||
-    resetOf(is) < resetOf(was)
-  )
-}
-
-const resetOf = ({ next_usage_reset_at: at }: UsageLimits): number =>
-  at === null ? Number.POSITIVE_INFINITY : (timeOf(at) ?? Number.POSITIVE_INFINITY)

@@ -17,11 +17,14 @@ const PLAIN = new Set([
   'secret_key', // the member of a secret's JSON that is meant (file 04)
   'public_key',
   'idempotency_key',
-  'aws_auth_type',
-  'aws_region',
-  'azure_auth_mode',
-  'vault_auth_type',
   'key_id',
+])
+/** Shown among secrets where they hold what they are for: anything else may be a secret in the wrong field. */
+const PLAIN_VALUES = new Map([
+  ['aws_auth_type', /^(?:accessKey|assumedRole|serviceRole)$/],
+  ['aws_region', /^[a-z]{2,4}(?:-[a-z]+){1,2}-\d{1,2}$/],
+  ['azure_auth_mode', /^(?:entra|managed|default)$/],
+  ['vault_auth_type', /^(?:token|approle|kubernetes)$/],
 ])
 
 /** A longer text is kept by its hash: the thing itself has it, and a row stays small. */
@@ -64,7 +67,7 @@ function walk(value: unknown, path: string, isSecret: boolean, fingerprint: Fing
   if (typeof value === 'object' && value !== null && !isRawJson(value)) {
     const members = Object.entries(value).map(([name, member]) => {
       const at = path === '' ? name : `${path}.${name}`
-      return [withoutKeys(name), walk(member, at, isSecretField(name, isSecret), fingerprint)]
+      return [withoutKeys(name), walk(member, at, isSecretField(name, isSecret, member), fingerprint)]
     })
     return Object.fromEntries(members)
   }
@@ -73,11 +76,12 @@ function walk(value: unknown, path: string, isSecret: boolean, fingerprint: Fing
   return typeof value === 'string' ? shortened(withoutKeys(value)) : value
 }
 
-function isSecretField(name: string, isBelowSecret: boolean): boolean {
+function isSecretField(name: string, isBelowSecret: boolean, value?: unknown): boolean {
   const word = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .replaceAll('-', '_')
+  if (typeof value === 'string' && PLAIN_VALUES.get(word)?.test(value)) return false
   return !PLAIN.has(word) && (isBelowSecret || SECRET_CONTAINERS.has(word) || SECRET_LAST_WORD.test(word))
 }
 

@@ -9,7 +9,8 @@ const MINUTE_MS = 60_000
 
 /** A request that was answered with 4xx or 5xx. */
 export interface Refusal {
-  caller: Caller | undefined
+  /** whom the key proves, or whom it proved; with the reason, where it was refused itself */
+  caller: Accountable | undefined
   /** a key was sent, and it is none of ours: all of these count as one, whatever they ask for */
   isKeyUnknown: boolean
   clientIp: string | null
@@ -27,9 +28,15 @@ export interface Refusal {
   request: () => RequestInfo
 }
 
+type Accountable = Pick<Caller, 'keyId' | 'type' | 'organisationId' | 'workspaceId' | 'accountableUserId'> & {
+  reason?: string
+}
+
 export interface Refusals {
   /** Counts a refusal, and starts to write its row if it is the first of its kind in this minute. Never throws. */
   note(refusal: Refusal): void
+  /** The same for one whose key is still looked for: it counts when the promise resolves, which must not reject. */
+  noteWhenFound(refusal: Promise<Refusal>): void
   /** Writes what was counted, and resolves when every row is stored or given up; at shutdown. */
   flush(): Promise<void>
 }
@@ -62,6 +69,7 @@ export function createRefusals(options: {
 }): Refusals {
   const { record, keys, lost, organisationId, now = Date.now } = options
   const writing = new Set<Promise<void>>()
+  const looking = new Set<Promise<void>>()
   let tallies = new Map<string, Tally>()
   let minute = 0
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -71,6 +79,12 @@ export function createRefusals(options: {
       .catch((error: unknown) => lost(error, count))
       .finally(() => writing.delete(written))
     writing.add(written)
+  }
+
+  /** The first of its kind, with the request itself. */
+  function writeFirst(row: UnplacedRow, { request, resourceId }: Refusal): void {
+    const asked = ofRequest(request(), maskingFor(keys(), row.resource_type, resourceId))
+    write({ ...row, ...asked, resource_id: resourceId, details: { ...row.details, count: 1 } }, 1)
   }
 
   function endMinute(): void {
@@ -100,25 +114,32 @@ export function createRefusals(options: {
     count(tally, at)
   }
 
-  return {
-    note(refusal) {
-      const organisation = refusal.caller?.organisationId ?? organisationId()
-      if (organisation === undefined) return
-      const at = now()
-      enterMinute(at)
-      const network = networkOf(refusal.clientIp)
-      const key = keyOf(refusal, network)
-      const known = tallies.get(key)
-      if (known !== undefined) return count(known, at)
-      if (tallies.size >= TUPLES_A_MINUTE) return countTogether(OVERFLOW, overflowRow(organisation), at)
-      if (refusal.isKeyUnknown) return countTogether(key, strangersRow(organisation), at)
+  function note(refusal: Refusal): void {
+    const organisation = refusal.caller?.organisationId ?? organisationId()
+    if (organisation === undefined) return
+    const at = now()
+    enterMinute(at)
+    const network = networkOf(refusal.clientIp)
+    const key = keyOf(refusal, network)
+    const known = tallies.get(key)
+    if (known !== undefined) count(known, at)
+    else if (tallies.size >= TUPLES_A_MINUTE) countTogether(OVERFLOW, overflowRow(organisation), at)
+    else if (refusal.isKeyUnknown) countTogether(key, strangersRow(organisation), at)
+    else {
       const row = rowOf(refusal, organisation, network)
       tallies.set(key, newTally(row, at))
-      const { resourceId } = refusal
-      const asked = ofRequest(refusal.request(), maskingFor(keys(), row.resource_type, resourceId))
-      write({ ...row, ...asked, resource_id: resourceId, details: { ...row.details, count: 1 } }, 1)
+      writeFirst(row, refusal)
+    }
+  }
+
+  return {
+    note,
+    noteWhenFound(refusal) {
+      const noted = refusal.then(note).finally(() => looking.delete(noted))
+      looking.add(noted)
     },
     async flush() {
+      await Promise.all(looking)
       endMinute()
       await Promise.all(writing)
     },
@@ -137,7 +158,7 @@ function count(tally: Tally, at: number): void {
 const keyOf = ({ caller, isKeyUnknown, method, route, action, status, type }: Refusal, network: string): string =>
   isKeyUnknown
     ? 'unknown keys'
-    : [caller?.keyId ?? '', network, method, route ?? '', action ?? '', status, type].join(' ')
+    : [caller?.keyId ?? '', caller?.reason ?? '', network, method, route ?? '', action ?? '', status, type].join(' ')
 
 function rowOf(refusal: Refusal, organisationId: string, network: string): UnplacedRow {
   const { caller, action = 'requests.refuse', route, method, status, type } = refusal
@@ -152,7 +173,7 @@ function rowOf(refusal: Refusal, organisationId: string, network: string): Unpla
     method,
     client_ip: network,
     response_status_code: status,
-    details: { error: type, ...(route && { route }) },
+    details: { error: type, ...(caller?.reason && { reason: caller.reason }), ...(route && { route }) },
   }
 }
 

@@ -8,7 +8,7 @@ import type { Reader } from '../db/database.ts'
 import { invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { presentAuditLog } from './present.ts'
-import { type AuditFilter, findPeople } from './store.ts'
+import { type AuditFilter, findPeople, isPerson } from './store.ts'
 
 const DEFAULT_DAYS = 30
 const DAY_MS = 86_400_000
@@ -53,10 +53,11 @@ async function readFilter(
   const { user_id: userId = query.actor_id, actor_id: actorId = userId } = query
   if (userId !== actorId) throw invalidField('actor_id', 'is another name of user_id; send one of the two')
   const { response_status_code: status, workspace_id: workspace } = query
+  const ofPerson = userId !== undefined && (await isPerson(read, organisationId, userId))
   const equal = {
     method: query.method,
     requestId: query.request_id,
-    userId,
+    userId: ofPerson ? undefined : userId,
     userType: query.user_type,
     workspaceId: workspace === undefined ? undefined : await workspaceIdOf(read, organisationId, workspace),
     status: status === undefined ? undefined : Number(status),
@@ -69,6 +70,7 @@ async function readFilter(
     organisationId,
     ...readTimes(query, now),
     ...(query.uri !== undefined && { uri: query.uri }),
+    ...(ofPerson && { personId: userId }),
     equal: Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined)),
   }
 }

@@ -23,11 +23,12 @@ export interface Minted {
  * Nobody makes what is more than they are: asked before a key is created or rotated, and before a change of it gives
  * more scopes, a longer life or wider limits (decision 31). A key that rotates itself is not asked.
  *
+ * @param isBound whether the minter's own expiry binds the key; its limits are `api-keys/minting.ts`'s to compare
  * @throws GatehouseError `forbidden`
  */
-export function assertMayMint(minter: Minter, minted: Minted): void {
+export function assertMayMint(minter: Minter, minted: Minted, isBound = isLikeItself(minter, minted)): void {
   assertMayGive(minter, minted.scopes)
-  assertMayLast(minter, minted)
+  if (isBound) assertMayLast(minter, minted)
   assertMayMintFor(minter, minted.person)
 }
 
@@ -54,10 +55,12 @@ const DATA_PLANE: ReadonlySet<Permission> = new Set([
   'agents.invoke',
 ])
 
-/** A key that ends mints none of its own type for its own person that ends later, itself included. */
-function assertMayLast({ type, expiresAt, accountableUserId }: Minter, minted: Minted): void {
-  const isLikeItself = minted.type === type && (minted.person?.id ?? accountableUserId) === accountableUserId
-  if (expiresAt === null || !isLikeItself) return
+/** A key that ends, or has limits, mints none of its own type for its own person that has more, itself included. */
+export const isLikeItself = ({ type, accountableUserId }: Minter, minted: Minted): boolean =>
+  minted.type === type && (minted.person?.id ?? accountableUserId) === accountableUserId
+
+function assertMayLast({ expiresAt }: Minter, minted: Minted): void {
+  if (expiresAt === null) return
   if (minted.expiresAt === null || minted.expiresAt > expiresAt)
     throw forbidden('this API key expires, so expires_at must not be later than its own')
 }

@@ -19,6 +19,8 @@ export interface Call {
   startedAt: number
   /** undefined until the key was proved */
   caller: Caller | undefined
+  /** of the key that was sent, unless its checksum shows that it is none of ours (AK-1) */
+  keyDigest: string | undefined
   /** one of them is what the route asks for; none: the key acts on itself */
   permissions: readonly Permission[]
   /** the body holds integers beyond ±(2⁵³−1), as `JSON.rawJSON` (decision 25) */
@@ -175,7 +177,7 @@ export function requestInfo(
 export function createAdmit(gatehouse: Gatehouse) {
   const { keys, lastUsed, metrics } = gatehouse
   const keyHeaders = gatehouse.config.server.key_headers
-  const isSystemPeer = createSystemPeerCheck(gatehouse.config)
+  const isSystemPeer = createSystemPeerCheck(gatehouse)
 
   return function admit(context: GuardedContext, anyOf: readonly Permission[], mayActOnItself = false): void {
     const { request } = context
@@ -185,13 +187,9 @@ export function createAdmit(gatehouse: Gatehouse) {
     assertPlainUrl(request.url, keyHeaders)
     const clear = readKey(request.headers, keyHeaders)
     const now = Date.now()
-    // What its checksum shows to be no key of ours is not looked up (AK-1).
-    const caller =
-      clear !== undefined && isWellFormedKey(clear) ? keys.find(gatehouse.digestKey(clear), now) : undefined
-    if (
-      caller === undefined ||
-      (caller.type === 'system' && !isSystemPeer(gatehouse.peerIp(request), request.headers))
-    ) {
+    if (clear !== undefined && isWellFormedKey(clear)) call.keyDigest = gatehouse.digestKey(clear)
+    const caller = call.keyDigest === undefined ? undefined : keys.find(call.keyDigest, now)
+    if (caller === undefined || (caller.type === 'system' && !isSystemPeer(request))) {
       metrics.authentication('refused')
       const what =
         clear === undefined
@@ -218,6 +216,7 @@ function newCall(permissions: readonly Permission[]): Call {
     requestId: newRequestId(),
     startedAt: performance.now(),
     caller: undefined,
+    keyDigest: undefined,
     permissions,
     hasBigIntegers: false,
     once: undefined,

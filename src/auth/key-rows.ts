@@ -142,7 +142,7 @@ const earlier = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.min(one, other)
 
 /** When a secret that is due for rotation has had its whole transition period (decision 35). */
-function overdueAt({ nextRotationAt, rotationPolicy }: KeyRow): number | null {
+export function overdueAt({ nextRotationAt, rotationPolicy }: KeyRow): number | null {
   if (nextRotationAt === null || rotationPolicy === null) return null
   return nextRotationAt + (JSON.parse(rotationPolicy) as StoredRotationPolicy).key_transition_period_ms
 }

@@ -10,6 +10,8 @@ export const REPEATED: Record<string, readonly string[]> = {
   workspaceId: ['workspace_id'],
   userId: ['user_id', 'id'],
   inviteId: ['invite_id', 'id'],
+  // A slug beside an id is the reference's own, and ignored (file 04).
+  secretReferenceId: ['secret_reference_id', 'id'],
 }
 
 /** Any other key of a render body is the model's (spec 2.1). */

@@ -1,6 +1,8 @@
 import { PROBLEMS } from '../../schema/api/errors.ts'
 import { withoutKeys } from '../audit/mask.ts'
+import type { Refusal } from '../audit/refusals.ts'
 import { type Call, requestInfo } from '../auth/guard.ts'
+import type { RefusedKey } from '../auth/refused-keys.ts'
 import type { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 
@@ -15,7 +17,7 @@ export interface RefusedContext {
   body?: unknown
 }
 
-/** Hands a refused request to the audit trail (decision 39); the answer does not wait for it. */
+/** Hands a refused request to the audit trail (decision 39); the answer does not wait for it, nor for whose key it was. */
 export function noteRefusal(
   gatehouse: Gatehouse,
   context: RefusedContext,
@@ -25,10 +27,16 @@ export function noteRefusal(
   const { request, route, call } = context
   const { status, type } = PROBLEMS[error.code]
   const resourceId = targetOf(context)
-  gatehouse.refusals.note({
+  const isUnauthenticated = error.code === 'unauthenticated'
+  const digest = isUnauthenticated ? call?.keyDigest : undefined
+  const whose = digest === undefined ? undefined : gatehouse.refusedKeys.find(digest, Date.now())
+  const asked = () => ({ ...requestInfo(gatehouse, request, requestId), body: keptBody(context) })
+  const refusal: Refusal = {
     caller: call?.caller,
     isKeyUnknown:
-      error.code === 'unauthenticated' && gatehouse.config.server.key_headers.some((name) => request.headers.has(name)),
+      isUnauthenticated &&
+      call?.caller === undefined &&
+      gatehouse.config.server.key_headers.some((name) => request.headers.has(name)),
     clientIp: gatehouse.clientIp(request),
     method: request.method,
     route: route || undefined,
@@ -36,8 +44,15 @@ export function noteRefusal(
     resourceId,
     status,
     type,
-    request: () => ({ ...requestInfo(gatehouse, request, requestId), body: keptBody(context) }),
-  })
+    request: asked,
+  }
+  if (whose === undefined) gatehouse.refusals.note(refusal)
+  else {
+    // The request is gone when the key is found.
+    const kept = asked()
+    const of = (key: RefusedKey | undefined) => (key === undefined ? {} : { caller: key, isKeyUnknown: false })
+    gatehouse.refusals.noteWhenFound(whose.then((key) => ({ ...refusal, ...of(key), request: () => kept })))
+  }
 }
 
 /** Verbs that the permission of their route does not have. */

@@ -5,6 +5,7 @@ import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
 import { renderTarget } from '../prompts/render-routes.ts'
 import { EXIT, StartError } from '../start-error.ts'
+import { ownerOnly, removeStaleSocket } from '../unix-socket.ts'
 import { unmapped } from './client-ip.ts'
 import { createHead } from './head.ts'
 import { problemBody, problemHead } from './problems.ts'
@@ -23,9 +24,9 @@ export interface Listening {
 const MOST_TIMES_LIMIT = 8
 
 /**
- * Starts listening.
+ * Starts listening, at `server.unix_socket` too where that is set.
  *
- * @throws StartError 69 ADDRESS_IN_USE, 78 TLS_INVALID
+ * @throws StartError 69 ADDRESS_IN_USE, 78 SOCKET_UNUSABLE, 78 TLS_INVALID
  */
 export async function startServer(gatehouse: Gatehouse, options = { checkAnswers: false }): Promise<Listening> {
   const { server: config, limits } = gatehouse.config
@@ -39,26 +40,42 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
     const promptId = request.method === 'POST' ? renderTarget(request.url) : undefined
     return promptId === undefined ? app.fetch(request) : render(request, promptId)
   }
+  const common = {
+    // Bun minds it at a unix socket too, which its types do not know.
+    ...({ idleTimeout: config.idle_timeout_seconds } as object),
+    maxRequestBodySize:
+      MOST_TIMES_LIMIT * Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
+    // Otherwise Bun answers an unhandled error with a page that holds source code.
+    development: false,
+    error(error: Error) {
+      gatehouse.log.error('request_failed', { cause: describeError(error) })
+      return refuse(new GatehouseError('internal', 'internal error'))
+    },
+  }
+  const overSocket = new WeakSet<Request>()
+  gatehouse.cameOverSocket = (request) => overSocket.has(request)
+  const answerOverSocket = (request: Request) => {
+    overSocket.add(request)
+    return answer(request)
+  }
+  await using opened = new AsyncDisposableStack()
+  const socket = await listenAtSocket(config.unix_socket, (unix) =>
+    Bun.serve({ ...common, unix, fetch: answerOverSocket }),
+  )
+  opened.defer(() => socket?.stop(true))
   const server = listen(config, () =>
     Bun.serve({
+      ...common,
       hostname: config.host,
       port: config.port,
-      idleTimeout: config.idle_timeout_seconds,
-      maxRequestBodySize:
-        MOST_TIMES_LIMIT * Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
-      // Otherwise Bun answers an unhandled error with a page that holds source code.
-      development: false,
       // With `development: false` Bun shares a port with anybody unless told not to; nodes of one database may
       // (decision 14).
       reusePort: gatehouse.dialect === 'postgres',
       ...(tls && { tls }),
       fetch: answer,
-      error(error) {
-        gatehouse.log.error('request_failed', { cause: describeError(error) })
-        return refuse(new GatehouseError('internal', 'internal error'))
-      },
     }),
   )
+  opened.move()
   gatehouse.peerIp = (request) => {
     const address = server.requestIP(request)?.address
     return address === undefined ? null : unmapped(address)
@@ -71,7 +88,7 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
     port: server.port ?? 0,
     async stop() {
       gatehouse.drain()
-      await server.stop()
+      await Promise.all([server.stop(), socket?.stop()])
     },
   }
 }
@@ -115,6 +132,29 @@ const tlsInvalid = (message: string): StartError =>
     message,
     'check server.tls_cert_file and server.tls_key_file: PEM files that belong together',
   )
+
+/** For its owner alone, and without TLS: nobody else can listen in there. */
+async function listenAtSocket<T>(path: string, serve: (path: string) => T): Promise<T | undefined> {
+  if (path === '') return undefined
+  if (await removeStaleSocket(path))
+    throw new StartError(
+      'ADDRESS_IN_USE',
+      EXIT.unavailable,
+      `${path} is in use, or no socket of ours`,
+      'stop the other program, or set server.unix_socket',
+    )
+  try {
+    return ownerOnly(() => serve(path))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new StartError(
+      'SOCKET_UNUSABLE',
+      EXIT.config,
+      `no socket can be made at ${path} (${code})`,
+      'set server.unix_socket to at most 107 bytes, in a folder that the service user may write',
+    )
+  }
+}
 
 function listen<T>(config: Gatehouse['config']['server'], serve: () => T): T {
   try {

@@ -140,7 +140,7 @@ export async function lockOrganisation(tx: Tx, organisationId: string) {
 function merge(stored: Stored, { security_settings: security, ...body }: OrganisationSettingsUpdate): Stored {
   const merged = mergeSettings<Stored>(stored, body)
   if (security === null) delete merged.security_settings
-  else if (security !== undefined) merged.security_settings = { ...stored.security_settings, ...security }
+  else if (security !== undefined) merged.security_settings = mergeSettings(stored.security_settings ?? {}, security)
   return merged
 }
 

@@ -81,7 +81,7 @@ function withSettings(
   return {
     ...(settings !== undefined && { settings: objectOrNull(own) }),
     ...(security !== undefined && {
-      securitySettings: security === null ? null : objectOrNull({ ...before.securitySettings, ...security }),
+      securitySettings: security === null ? null : objectOrNull(mergeSettings(before.securitySettings, security)),
     }),
   }
 }

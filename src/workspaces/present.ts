@@ -1,7 +1,7 @@
 import type { RateLimit, UsageLimits } from '../../schema/api/limits.ts'
 import type { Metadata } from '../../schema/api/metadata.ts'
 import type { WorkspaceSettings } from '../../schema/api/organisation-settings.ts'
-import type { SecuritySettingsUpdate } from '../../schema/api/security-settings.ts'
+import type { OwnSecuritySettings } from '../../schema/api/security-settings.ts'
 import type { Workspace, WorkspaceDetail } from '../../schema/api/workspaces.ts'
 import { effectiveRole } from '../members/role.ts'
 import type { Person, WorkspaceRow, WorkspaceStatus } from './store.ts'
@@ -13,7 +13,7 @@ export const contentOf = (row: WorkspaceRow) => ({
   metadata: (JSON.parse(row.defaults ?? '{}') as { metadata?: Metadata }).metadata ?? null,
   usageLimits: JSON.parse(row.usageLimits ?? 'null') as UsageLimits[] | null,
   rateLimits: JSON.parse(row.rateLimits ?? 'null') as RateLimit[] | null,
-  securitySettings: JSON.parse(row.securitySettings ?? '{}') as SecuritySettingsUpdate,
+  securitySettings: JSON.parse(row.securitySettings ?? '{}') as OwnSecuritySettings,
   settings: JSON.parse(row.settings ?? '{}') as Partial<WorkspaceSettings>,
 })
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { DIALECTS } from '../support/database.ts'
 import { type Answer, openTestGatehouse, type TestGatehouse } from '../support/gatehouse.ts'
 import { expectProblem } from '../support/scenario.ts'
-import { addOrganisation } from '../support/tenants.ts'
+import { addKey, addOrganisation, addPerson, defaultTenant } from '../support/tenants.ts'
 
 describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
   let world: TestGatehouse
@@ -92,6 +92,9 @@ describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
     [`request_id=${created.headers.get('x-request-id')}`, 1],
     [`user_id=${keyId}`, 5],
     [`actor_id=${keyId}`, 5],
+    [`user_id=${world.made.user_id}`, 5],
+    [`actor_id=${world.made.user_id}&action=update`, 2],
+    [`user_id=${world.made.organisation_id}`, 0],
     ['user_id=cli:0', 1],
     ['user_type=cli', 1],
     ['user_type=user', 0],
@@ -174,6 +177,52 @@ describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
     expect(await found('192.0.2.0/24')).toEqual(['192.0.2.0/24'])
     expect(await found('192.0.3.7')).toEqual(['192.0.3.7'])
     expect(await found('2001:db8::7')).toEqual(['2001:db8:0:0::/64', '2001:db8::7'])
+  })
+
+  test('a person finds the rows of all keys that they answer for, deleted ones too, and their own', async () => {
+    const { gatehouse, made, call } = world
+    const tenant = defaultTenant(made)
+    const [ann, bob] = [await personOf('ann'), await personOf('bob')]
+    async function personOf(name: string) {
+      const userId = await addPerson(gatehouse, tenant.organisationId, 'member')
+      const keys = [
+        await addKey(gatehouse, { ...tenant, userId }, 'workspace-service'),
+        await addKey(gatehouse, { ...tenant, userId }, 'organisation-service'),
+      ]
+      const make = (key: string) => call('POST', '/v1/collections', { name }, { key })
+      for (const key of keys) {
+        expect((await make(key)).status).toBe(200)
+        const { keyId } = gatehouse.keys.find(gatehouse.digestKey(key), Date.now())!
+        await call('DELETE', `/v1/api-keys/${keyId}`)
+        expect((await make(key)).status).toBe(401)
+      }
+      const request = { requestId: name, method: 'POST', uri: '/', clientIp: null }
+      const actor = { kind: 'person', userId, organisationId: tenant.organisationId, request } as const
+      await gatehouse.audited(actor, { action: 'test.accept' }, async () => {})
+      return userId
+    }
+    await gatehouse.refusals.flush()
+    for (const [person, name] of [
+      [ann, 'ann'],
+      [bob, 'bob'],
+    ]) {
+      const { body } = await list(`user_id=${person}&page_size=100`)
+      const told = body.records.map((row: Record<string, unknown>) => [row['action'], row['response_status_code']])
+      expect(told.sort()).toEqual([
+        ['accept', 200],
+        ['create', 200],
+        ['create', 200],
+        ['create', 401],
+        ['create', 401],
+      ])
+      expect(body.total).toBe(5)
+      expect(
+        body.records.every((row: Record<string, unknown>) => row['accountable_user_id'] === person),
+        name,
+      ).toBe(true)
+    }
+    const other = await addOrganisation(gatehouse)
+    expect((await list(`user_id=${ann}`, other.adminKey)).body.total).toBe(0)
   })
 
   test('reading the trail leaves no row', async () => {

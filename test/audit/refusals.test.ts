@@ -134,6 +134,23 @@ describe('refusals', () => {
     expect(lost).toEqual([1, 2])
   })
 
+  test('one whose key is still looked for is counted all the same, at shutdown too, as what it turns out to be', async () => {
+    const { rows, refusals, total } = open()
+    const found = Promise.withResolvers<Refusal>()
+    const stranger = refusal({ isKeyUnknown: true, status: 401 })
+    refusals.noteWhenFound(found.promise)
+    refusals.noteWhenFound(Promise.resolve(stranger))
+    refusals.note(stranger)
+    const flushed = refusals.flush()
+    found.resolve(refusal({ caller: { ...(caller as Caller), reason: 'deleted' }, status: 401 }))
+    await flushed
+    expect(total()).toBe(3)
+    expect(rows).toMatchObject([
+      { user_id: 'k', accountable_user_id: 'p', details: { reason: 'deleted', count: 1 } },
+      { user_id: 'anonymous', details: { count: 2 } },
+    ])
+  })
+
   test('before bootstrap there is nobody to tell', async () => {
     const { rows } = open()
     const refusals = createRefusals({

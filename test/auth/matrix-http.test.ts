@@ -6,6 +6,7 @@ import { dataOf } from '../support/data.ts'
 import { DIALECTS } from '../support/database.ts'
 import { expectProblem, useWorld, type World } from '../support/scenario.ts'
 import { addPerson } from '../support/tenants.ts'
+import { SECRET_REFERENCE } from '../support/things.ts'
 
 // Spec 5.2 to 5.4 over HTTP: every operation that has a route, by every kind of caller, to the status.
 
@@ -98,6 +99,16 @@ the organisation of one's own    200   403   403      403     403    403     403
   GET /admin/organisation/settings
   PUT /admin/organisation/settings
   GET /audit-logs
+secret references, new           200   403   403      403     403    403     403    200  403  200  401     401     401      401     401
+  POST /secret-references
+secret references, to list       200   403   403      403     403    403     200    200  403  200  401     401     401      401     401
+  GET /secret-references
+a secret reference, to look at   200   403   403      403     403    403     200    200  403  404  401     401     401      401     401
+  GET /secret-references/:secretReferenceId
+a secret reference, to change    200   403   403      403     403    403     403    200  403  404  401     401     401      401     401
+  PUT /secret-references/:secretReferenceId
+  DELETE /secret-references/:secretReferenceId
+
 an organisation by its id        200   403   403      403     403    403     403    200  403  403  401     401     401      401     401
   GET /workspace-exclusions/input-guardrails?organisation_id=$organisation
   PUT /workspace-exclusions/input-guardrails
@@ -137,6 +148,8 @@ const BODIES: Record<string, object> = {
   'PUT /admin/workspaces/:workspaceId': { description: 'x' },
   'POST /admin/workspaces/:workspaceId/users': { user_id: '$person', role: 'member' },
   'PUT /admin/workspaces/:workspaceId/users/:userId': { role: 'manager' },
+  'POST /secret-references': SECRET_REFERENCE,
+  'PUT /secret-references/:secretReferenceId': { description: 'd' },
   'PUT /admin/organisation/defaults': { input_guardrails: [] },
   'PUT /admin/organisation/settings': { debug_log: 1 },
   'PUT /workspace-exclusions/input-guardrails': { workspaces: [], organisation_id: '$organisation' },
@@ -154,6 +167,7 @@ const SAMPLE = new Set([
   'POST /admin/users/invites',
   'PUT /admin/workspaces/:workspaceId/users/:userId',
   'PUT /admin/organisation/settings',
+  'GET /secret-references/:secretReferenceId',
 ])
 
 interface Row {
@@ -203,7 +217,7 @@ describe.each(DIALECTS)('who may do what: %s', (dialect) => {
       path.startsWith('/v1/') ? [`${method} ${path.slice('/v1'.length)}`] : [],
     )
     expect([...listed].sort()).toEqual(served.sort())
-    expect(ROWS).toHaveLength(65)
+    expect(ROWS).toHaveLength(70)
     // 149 of the contract, 9 of ours
     expect(ROWS.length + pending.length).toBe(158)
   })
@@ -261,6 +275,7 @@ async function makeThings(world: World, { name, path, body }: Row) {
     ':partialId': async () => (await make('/prompts/partials', { name: 'p', string: 'x' })).id,
     ':collectionId': async () => (await make('/collections', { name: 'c' })).id,
     ':labelId': async () => (await make('/labels', { name: unique })).id,
+    ':secretReferenceId': async () => (await make('/secret-references', SECRET_REFERENCE)).id,
     ':apiKeyId': async () => {
       const key = { name: 'k', scopes: ['prompts.read'], workspace_id: made.workspace_id }
       return (await make('/api-keys/workspace/service', key)).id

@@ -3,6 +3,7 @@ import { Value } from '@sinclair/typebox/value'
 import { PERMISSIONS } from '../../schema/api/permissions.ts'
 import {
   DEFAULT_SECURITY,
+  OwnSecuritySettings,
   type SecuritySetting,
   SecuritySettings,
   SecuritySettingsUpdate,
@@ -127,7 +128,8 @@ describe('whose value counts', () => {
 
 test('a write names known settings only, and any of them', () => {
   expect(Value.Check(SecuritySettingsUpdate, {})).toBe(true)
-  expect(Value.Check(SecuritySettingsUpdate, { membersViewLogs: false })).toBe(true)
+  expect(Value.Check(SecuritySettingsUpdate, { membersViewLogs: false, membersViewPrompts: null })).toBe(true)
+  expect(Value.Check(OwnSecuritySettings, { membersViewPrompts: null })).toBe(false)
   expect(Value.Check(SecuritySettingsUpdate, { membersViewLogs: 'no' })).toBe(false)
   expect(Value.Check(SecuritySettingsUpdate, { membersViewLog: false })).toBe(false)
 })

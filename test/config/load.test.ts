@@ -212,6 +212,12 @@ describe('settings that cannot work are refused', () => {
     ['a sender with a name', '[smtp]\nfrom = "Us <us@example.com>"', 'smtp.from: must be an e-mail address'],
     ['a certificate without its key', '[server]\ntls_cert_file = "/c.pem"', 'server.tls_key_file'],
     ['a key without its certificate', '[server]\ntls_key_file = "/c.pem"', 'server.tls_cert_file'],
+    ['a required audit sink that is not named', '[audit]\nsink_required = true', 'audit.sink: is required'],
+    [
+      'an audit sink beside the database',
+      '[data]\ndir = "/d"\n[audit]\nsink = "/d/x/../gatehouse.db"',
+      'audit.sink: must lie outside data.dir',
+    ],
     ['a relative path', '[data]\ndir = "data"', 'data.dir: must be an absolute path'],
     ['no data folder', '[data]\ndir = ""', 'data.dir: must be an absolute path'],
     ['a proxy by name', '[server]\ntrusted_proxies = ["proxy.example"]', 'server.trusted_proxies[0]'],
@@ -219,6 +225,40 @@ describe('settings that cannot work are refused', () => {
     ['a block too wide to be one', '[system]\nallow = ["::1", "10.0.0.0/33"]', 'system.allow[1]'],
     ['a header in upper case', '[server]\nkey_headers = ["X-Key"]', 'server.key_headers[0]'],
     ['no header for keys', '[server]\nkey_headers = []', 'server.key_headers'],
+    [
+      'an address to allow without a port',
+      '[outbound]\nallow = ["vault.int"]',
+      'outbound.allow[0]: must be "host:port"',
+    ],
+    ['a URL to allow', '[outbound]\nallow = ["https://vault.int:8200"]', 'outbound.allow[0]: must be "host:port"'],
+    ['a strange spelling to allow', '[outbound]\nallow = ["a.int:1", "127.1:80"]', 'outbound.allow[1]: must be'],
+    ['a block wider than its family', '[outbound]\nallow_http = ["10.0.0.0/33:80"]', 'outbound.allow_http[0]: must be'],
+    [
+      'a metadata service to allow',
+      '[outbound]\nallow = ["169.254.169.254:80"]',
+      'outbound.allow[0]: names a metadata service, which is never reached',
+    ],
+    [
+      'a connection to redirect without its port',
+      '[outbound]\nconnect = { "vault.int" = "10.0.0.1:443" }',
+      'outbound.connect.vault.int: must be named for the host and port of a URL',
+    ],
+    [
+      'a target of connect that is a URL',
+      '[outbound.connect]\n"vault.int:443" = "https://10.0.0.1:443"',
+      'outbound.connect.vault.int:443: must be "host:port"',
+    ],
+    ['a proxy with a password', '[outbound]\nproxy = "http://me:hunter2@proxy.int:3128"', 'outbound.proxy: must be'],
+    [
+      'authorities in a file that is not there',
+      '[secret_managers]\nvault_ca_file = "/nowhere/ca.pem"',
+      'secret_managers.vault_ca_file: cannot be read (ENOENT)',
+    ],
+    [
+      'authorities in a file that holds none',
+      '[secret_managers]\naws_ca_file = "/etc/hostname"',
+      'secret_managers.aws_ca_file: must hold certificates as PEM',
+    ],
     ['another database', '[database]\nurl = "mysql://h/x"', 'database.url: must be a URL such as'],
     [
       'a password among the parameters',
@@ -248,6 +288,16 @@ describe('settings that cannot work are refused', () => {
     expect(complaints).toHaveLength(1)
     expect(complaints[0]).toContain(expected)
     expect(complaints[0]).not.toContain('hunter2')
+  })
+
+  test('what secret references may reach is taken in each of its forms', () => {
+    const allow = ['vault.int:8200', '10.2.0.0/16:8200', '127.0.0.1:8200', '[fd00::1]:443', '[fd00::/8]:443']
+    const connect = '"t1.vault.azure.net:443" = "10.0.0.4:443", "[fd00::1]:443" = "vault.int:8200"'
+    const ca = join(import.meta.dir, '../http/tls/certificate.pem')
+    const toml = `[outbound]\nallow = ${JSON.stringify(allow)}\nconnect = { ${connect} }\nproxy = "http://proxy.int:3128"`
+    const { config } = load(`${toml}\n[secret_managers]\nazure_ca_file = "${ca}"`)
+    expect(config.outbound.allow).toEqual(allow)
+    expect(Object.values(config.outbound.connect)).toEqual(['10.0.0.4:443', 'vault.int:8200'])
   })
 
   test('a master key in the environment is possible for whoever says so', () => {
