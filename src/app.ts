@@ -17,6 +17,7 @@ import { organisationRoutes } from './organisation/routes.ts'
 import { partialRoutes } from './partials/routes.ts'
 import { createRender, RENDER_PATHS, renderRoutes } from './prompts/render-routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
+import { secretReferenceRoutes } from './secret-references/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 
@@ -49,6 +50,7 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
     .use(feature(auditRoutes(gatehouse, requires)))
     .use(feature(userRoutes(gatehouse, requires)))
     .use(feature(inviteRoutes(gatehouse, requires)))
+    .use(feature(secretReferenceRoutes(gatehouse, requires)))
 
   // Elysia looks for the path behind a fixed number of characters: it must be few enough for a host of one letter.
   const isTls = gatehouse.config.server.tls_cert_file !== ''

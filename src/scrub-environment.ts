@@ -6,3 +6,7 @@
 import { isAmbient } from './config/ambient.ts'
 
 for (const name of Object.keys(process.env)) if (isAmbient(name)) delete process.env[name]
+
+// Without them the AWS SDK takes ~/.aws/config and ~/.aws/credentials, whose `credential_process` is run (decision 45).
+process.env['AWS_CONFIG_FILE'] = '/dev/null'
+process.env['AWS_SHARED_CREDENTIALS_FILE'] = '/dev/null'

@@ -35,11 +35,11 @@ const LAYERS: [name: string, pattern: RegExp][] = [
   // Pure modules without a home of their own below everything: what a key, a page, a complaint is.
   [
     'words',
-    /^src\/(?:api-keys\/key|auth\/caller|config\/ambient|db\/errors|http\/(?:paging|complaints|describe|request-id))\.ts$/,
+    /^src\/(?:api-keys\/key|auth\/caller|config\/ambient|db\/errors|http\/(?:paging|complaints|describe|request-id)|outbound\/(?:address|endpoint))\.ts$/,
   ],
   ['words', /^src\/(?!main|app|gatehouse)[^/]+\.ts$/],
   ['configuration', /^src\/config\//],
-  ['ground', /^src\/(?:db|crypto|templates)\//],
+  ['ground', /^src\/(?:db|crypto|templates|outbound|secret-managers)\//],
   // Who may do what: tables and pure rules, and the rows they are read from.
   ['decision', /^src\/auth\/(?:roles|ceiling|key-rows|still-valid)\.ts$/],
   // Reading the trail is a feature like others; writing it is below them all.

@@ -165,6 +165,7 @@ const INTEGERS: [call: string, body: string][] = [
   ['PUT /v1/api-keys/$key', '{"rate_limits":[{"type":"requests","unit":"rps","value":#}]}'],
   ['PUT /v1/api-keys/$key', '{"rotation_policy":{"rotation_period":"weekly","key_transition_period_ms":#}}'],
   ['POST /v1/api-keys/$key/rotate', '{"key_transition_period_ms":#}'],
+  ['PUT /v1/secret-references/$reference', '{"cache_seconds":#}'],
   ['PUT /v1/prompts/$prompt/makeDefault', '{"version":#}'],
   ['PUT /v1/prompts/partials/$partial/makeDefault', '{"version":#}'],
 ]
@@ -180,6 +181,7 @@ const LISTS = [
   '/admin/workspaces',
   '/admin/workspaces/$workspace_id/users',
   '/audit-logs',
+  '/secret-references',
 ]
 const BAD_PAGES = [
   ...['0', '1001', '-1', '1.5', '1e1', '', '%20', '0x10', 'all', '9007199254740993', '9'.repeat(40), '١'].map(
@@ -260,6 +262,7 @@ describe('things of others by their slugs', () => {
       { workspaces: [{ workspace_id: '$far_slug', excluded: true }] },
       'invalid',
     ),
+    row('PUT /v1/secret-references/$reference', { allowed_workspaces: ['$far_slug'] }, 'invalid'),
     row('GET /v1/admin/workspaces/$next_slug', undefined, 'not_found', 'service'),
     // Spec 5.2: a Workspace Manager creates keys of the managed workspace only.
     ...(['service', 'user'] as const).flatMap((type) => [

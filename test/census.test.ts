@@ -6,6 +6,7 @@ import type { Gatehouse } from '../src/gatehouse.ts'
 import { auditTrail, doneBy } from './support/audit.ts'
 import { auditCount, expectProblem, useWorld, type World } from './support/scenario.ts'
 import { addKey, addOrganisation, addPerson, addWorkspace, type Tenant } from './support/tenants.ts'
+import { SECRET_REFERENCE } from './support/things.ts'
 
 interface Row {
   needs: readonly Permission[]
@@ -196,6 +197,25 @@ const GUARDED: Record<string, Row> = {
     needs: ['organisation_exclusions.update'],
     body: { workspaces: [] },
     audits: 'organisation_exclusions.update',
+    ofOrganisation: true,
+  },
+  'POST /v1/secret-references': {
+    needs: ['secret_references.create'],
+    body: SECRET_REFERENCE,
+    audits: 'secret_references.create',
+    ofOrganisation: true,
+  },
+  'GET /v1/secret-references': { needs: ['secret_references.list'] },
+  'GET /v1/secret-references/:secretReferenceId': { needs: ['secret_references.read'] },
+  'PUT /v1/secret-references/:secretReferenceId': {
+    needs: ['secret_references.update'],
+    body: { description: 'd' },
+    audits: 'secret_references.update',
+    ofOrganisation: true,
+  },
+  'DELETE /v1/secret-references/:secretReferenceId': {
+    needs: ['secret_references.delete'],
+    audits: 'secret_references.delete',
     ofOrganisation: true,
   },
   'PUT /v1/api-keys/:apiKeyId': {
@@ -426,6 +446,7 @@ async function fillPath(
     workspaceId: () => make('/v1/admin/workspaces', { name: 'w' }),
     inviteId: () => make('/v1/admin/users/invites', { email: `${Bun.randomUUIDv7()}@example.com`, role: 'member' }),
     labelId: () => make('/v1/labels', { name: `l-${Bun.randomUUIDv7()}` }),
+    secretReferenceId: () => make('/v1/secret-references', SECRET_REFERENCE),
     apiKeyId: async () => (await newKey('workspace/service', ['prompts.read'], { workspace_id: made.workspace_id })).id,
   }
   let filled = path

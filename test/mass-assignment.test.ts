@@ -3,7 +3,7 @@ import { PROBLEMS } from '../schema/api/errors.ts'
 import { createApp } from '../src/app.ts'
 import { dataOf } from './support/data.ts'
 import { expectProblem, useWorld } from './support/scenario.ts'
-import { addThings } from './support/things.ts'
+import { addThings, SECRET_REFERENCE } from './support/things.ts'
 
 // Nobody assigns what they may not by adding a field to a body that is good without it.
 
@@ -49,6 +49,8 @@ const ROWS: [call: string, body: object, otherwise?: Otherwise][] = [
   ['PUT /v1/admin/workspaces/$workspace_id/users/$person', { role: 'manager' }],
   ['PUT /v1/admin/organisation/defaults', { input_guardrails: [] }],
   ['PUT /v1/admin/organisation/settings', { debug_log: 1 }],
+  ['POST /v1/secret-references', SECRET_REFERENCE, { organisation_id: 'forbidden' }],
+  ['PUT /v1/secret-references/$reference', { description: 'd' }, { organisation_id: 'forbidden' }],
   ['PUT /v1/workspace-exclusions/input-guardrails', { workspaces: [] }, { organisation_id: 'forbidden' }],
   ['PUT /v1/workspace-exclusions/output-guardrails', { workspaces: [] }, { organisation_id: 'forbidden' }],
 ]

@@ -39,6 +39,7 @@ export const PROBLEMS = {
   internal: { status: 500, code: 'AB04', type: 'internal_error' },
   not_initialised: { status: 503, code: 'AB04', type: 'not_initialised' },
   storage_unavailable: { status: 503, code: 'AB04', type: 'storage_unavailable' },
+  audit_unavailable: { status: 503, code: 'AB04', type: 'audit_unavailable' },
   outcome_unknown: { status: 503, code: 'AB04', type: 'outcome_unknown' },
   overloaded: { status: 503, code: 'AB04', type: 'overloaded' },
   stale: { status: 503, code: 'AB04', type: 'cache_stale' },

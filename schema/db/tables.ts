@@ -2,6 +2,7 @@ import { type Columns, postgresColumns, sqliteColumns } from './columns.ts'
 import { defineAccessTables } from './tables/access.ts'
 import { defineLabelTables } from './tables/labels.ts'
 import { definePromptTables } from './tables/prompts.ts'
+import { defineSecretTables } from './tables/secrets.ts'
 import { defineSystemTables } from './tables/system.ts'
 
 /**
@@ -12,7 +13,8 @@ export function defineTables(columns: Columns) {
   const access = defineAccessTables(columns)
   const prompts = definePromptTables(columns, access)
   const labels = defineLabelTables(columns, { ...access, ...prompts })
-  return { ...defineSystemTables(columns), ...access, ...prompts, ...labels }
+  const secrets = defineSecretTables(columns, access)
+  return { ...defineSystemTables(columns), ...access, ...prompts, ...labels, ...secrets }
 }
 
 export type Tables = ReturnType<typeof defineTables>

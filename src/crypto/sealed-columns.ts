@@ -14,7 +14,7 @@ export interface SealedColumn {
 }
 
 /** Every column that a data key seals: what is missing here stays under its old key for ever when that is rotated. */
-export const sealedColumns = ({ idempotentAnswers }: Tables): readonly SealedColumn[] => [
+export const sealedColumns = ({ idempotentAnswers, secretReferences }: Tables): readonly SealedColumn[] => [
   {
     table: idempotentAnswers,
     name: { table: 'idempotent_answers', column: 'sealed_answer' },
@@ -22,6 +22,14 @@ export const sealedColumns = ({ idempotentAnswers }: Tables): readonly SealedCol
     sealed: idempotentAnswers.sealedAnswer,
     organisationId: idempotentAnswers.organisationId,
     set: (sealedAnswer) => ({ sealedAnswer }),
+  },
+  {
+    table: secretReferences,
+    name: { table: 'secret_references', column: 'auth_config' },
+    id: secretReferences.id,
+    sealed: secretReferences.authConfig,
+    organisationId: secretReferences.organisationId,
+    set: (authConfig) => ({ authConfig }),
   },
 ]
 

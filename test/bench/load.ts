@@ -28,16 +28,25 @@ export function installWrk(): void {
   if (!success) throw new Error('apt-get could not install wrk; try apt-get update first')
 }
 
+interface LoadOptions {
+  connections?: number
+  seconds: number
+}
+
 /** Renders the prompts in turn with the keys in turn, over kept-alive connections, as fast as answers come. */
-export async function load(
-  server: Running,
-  installation: Installation,
-  { connections = 64, seconds }: { connections?: number; seconds: number },
+export const load = (server: Running, installation: Installation, options: LoadOptions): Promise<Load> =>
+  loadRequests(server, rendersOf(installation), options)
+
+/** Sends requests in turn, over kept-alive connections, as fast as answers come; any failed one is an error. */
+export async function loadRequests(
+  server: Pick<Running, 'url' | 'cpuSeconds'>,
+  requests: readonly Request[],
+  { connections = 64, seconds }: LoadOptions,
 ): Promise<Load> {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-wrk-'))
   try {
     const script = join(dir, 'render.lua')
-    writeFileSync(script, scriptOf(installation))
+    writeFileSync(script, scriptOf(requests))
     const cpuBefore = server.cpuSeconds()
     // One thread: it keeps up, and leaves the other core to the server.
     const wrk = Bun.spawn(['wrk', '-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, server.url], {
@@ -67,16 +76,30 @@ interface WrkResult {
   p99: number
 }
 
-const scriptOf = ({ prompts, keys }: Installation): string => `
-local prompts = { ${prompts.map((slug) => `'${slug}'`).join(', ')} }
-local keys = { ${keys.map((key) => `'${key}'`).join(', ')} }
-local body = [[${RENDER_BODY}]]
+export interface Request {
+  path: string
+  key: string
+  body: string
+}
+
+const rendersOf = ({ prompts, keys }: Installation): Request[] =>
+  prompts.map((slug, i) => ({
+    path: `/v1/prompts/${slug}/render`,
+    key: keys[(i + 1) % keys.length] ?? '',
+    body: RENDER_BODY,
+  }))
+
+/** All of them are formatted before the clock starts. */
+const scriptOf = (requests: readonly Request[]): string => `
+local given = {
+${requests.map(({ path, key, body }) => `  { '${path}', '${key}', [[${body}]] },`).join('\n')}
+}
 local requests, sent = {}, 0
 
 function init()
-  for i, prompt in ipairs(prompts) do
-    local headers = { ['content-type'] = 'application/json', ['x-service-api-key'] = keys[i % #keys + 1] }
-    requests[i] = wrk.format('POST', '/v1/prompts/' .. prompt .. '/render', headers, body)
+  for i, each in ipairs(given) do
+    local headers = { ['content-type'] = 'application/json', ['x-service-api-key'] = each[2] }
+    requests[i] = wrk.format('POST', each[1], headers, each[3])
   end
 end
 

@@ -6,6 +6,7 @@ import { type Load, load } from './load.ts'
 import { mutations } from './mutations.ts'
 import { type Command, compile, type Running, withServer } from './processes.ts'
 import { startSaving } from './saving.ts'
+import { secrets } from './secrets.ts'
 
 /** One line of the answer: what was promised and what was seen. */
 export interface Figure {
@@ -38,6 +39,7 @@ export const MEASUREMENTS: Record<string, Measurement> = {
   memory,
   audit,
   mutations,
+  secrets,
 }
 
 /** Renders against the floor, in turns on the same installation, so that both see the same weather. */

@@ -35,13 +35,18 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Starts a server, does something with it once it renders, and stops it whatever happens. */
+/**
+ * Starts a server, does something with it once it renders, and stops it whatever happens.
+ *
+ * @param settings in the environment: `GATEHOUSE_…`
+ */
 export async function withServer<T>(
   command: Command,
   installation: Installation,
   work: (server: Running) => Promise<T>,
+  settings: Record<string, string> = {},
 ): Promise<T> {
-  const server = await start(command, installation)
+  const server = await start(command, installation, settings)
   try {
     return await work(server)
   } finally {
@@ -52,13 +57,13 @@ export async function withServer<T>(
 /** The command line of a server; those that take their port from the environment ignore it. */
 export type Command = (port: number) => string[]
 
-async function start(command: Command, installation: Installation): Promise<Running> {
+async function start(command: Command, installation: Installation, settings: Record<string, string>): Promise<Running> {
   const port = freePort()
   const url = `http://127.0.0.1:${port}`
   const startedAt = performance.now()
   const child = Bun.spawn(command(port), {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { GATEHOUSE_SERVER_PORT: `${port}` },
+    env: { ...settings, GATEHOUSE_SERVER_PORT: `${port}` },
   })
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM')

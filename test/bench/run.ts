@@ -8,7 +8,7 @@ import { type Bench, type Figure, MEASUREMENTS } from './measurements.ts'
 
 // Measures what we promise about speed, with the executable that users get:
 //
-//   bun run bench [--only floor,saving,scale,startup,memory,audit,mutations] [--seconds 10] [--rounds 3] [--install-wrk]
+//   bun run bench [--only floor,saving,scale,startup,memory,audit,mutations,secrets] [--seconds 10] [--rounds 3] [--install-wrk]
 //
 // Linux only (/proc). Ends with a table and exit code 1 when a figure is not reached. README.md holds what was seen.
 

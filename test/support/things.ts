@@ -1,9 +1,21 @@
 import type { World } from './scenario.ts'
 import { addKey, addOrganisation, addPerson, addWorkspace, defaultTenant } from './tenants.ts'
 
+/** The body of a good secret reference. */
+export const SECRET_REFERENCE = {
+  name: 'openai prod',
+  manager_type: 'hashicorp_vault',
+  secret_path: 'secret/openai',
+  auth_config: {
+    vault_auth_type: 'token',
+    vault_addr: 'https://vault.example.com:8200',
+    vault_token: 'hvs.CAESIJ-a-token-of-nobody',
+  },
+}
+
 /**
  * One of each thing in the default workspace, under its name: `$prompt`, `$version`, `$partial`, `$collection`, `$label`,
- * `$key` (an admin key), `$invite`, `$token` (of another invite), `$person` (a member), `$newcomer` (no member of any
+ * `$key` (an admin key), `$reference` (a secret reference), `$invite`, `$token` (of another invite), `$person` (a member), `$newcomer` (no member of any
  * workspace); a workspace beside it (`$next_slug`), another organisation (`$far_organisation`, `$far_workspace`,
  * `$far_slug`), and the keys `service` and `manager`.
  */
@@ -26,6 +38,7 @@ export async function addThings({ gatehouse, made, call, names, keys }: World): 
     collection: (await make('/collections', { name: 'c' })).id,
     label: (await make('/labels', { name: 'l' })).id,
     key: (await make('/api-keys/organisation/service', { name: 'k', scopes: ['prompts.read'] })).id,
+    reference: (await make('/secret-references', SECRET_REFERENCE)).id,
     invite: (await invite('a@example.org')).id,
     token: (await invite('other@example.org')).invite_link.split('#')[1],
     newcomer: await addPerson(gatehouse, made.organisation_id, 'member'),

@@ -160,6 +160,7 @@ export function defineAccessTables({
       uniqueIndex('api_keys_previous_digest').on(t.previousDigest),
       index('api_keys_workspace').on(t.workspaceId),
       index('api_keys_user').on(t.userId),
+      index('api_keys_accountable_user').on(t.accountableUserId),
       index('api_keys_next_rotation').on(t.nextRotationAt),
       index('api_keys_expiry').on(t.expiresAt),
       index('api_keys_organisation').on(t.organisationId, t.createdAt),
