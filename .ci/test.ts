@@ -41,7 +41,7 @@ function startPostgres(): string {
 /** Building Vault takes minutes on a new machine: they are no part of the suite's time, nor of a test's. */
 async function obtainManagers(): Promise<void> {
   if (process.env['GATEHOUSE_TEST_MANAGERS'] !== 'required') return
-  await Promise.all(['vault', 'moto'].map(obtainManager))
+  await Promise.all(['vault', 'moto', 'azure-python'].map(obtainManager))
 }
 
 async function obtainManager(name: string): Promise<void> {

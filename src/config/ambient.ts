@@ -1,4 +1,4 @@
-const PREFIXES = ['VAULT_', 'AWS_', 'AZURE_', 'MSI_', 'IDENTITY_', 'PG']
+const PREFIXES = ['VAULT_', 'AWS_', 'AZURE_', 'MSAL_', 'MSI_', 'IDENTITY_', 'PG']
 const NAMES = new Set([
   'HTTP_PROXY',
   'HTTPS_PROXY',
