@@ -15,8 +15,9 @@ import { labelRoutes } from './labels/routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { organisationRoutes } from './organisation/routes.ts'
 import { partialRoutes } from './partials/routes.ts'
-import { createRender, RENDER_PATHS, renderRoutes } from './prompts/render-routes.ts'
+import { createRender, RENDER_PATHS, renderRoutes, renderTarget } from './prompts/render-routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
+import { createResolve, RESOLVE_PATH, resolveRoutes, resolveTarget } from './secret-references/resolve-routes.ts'
 import { secretReferenceRoutes } from './secret-references/routes.ts'
 import { userRoutes } from './users/routes.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
@@ -69,6 +70,14 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
     .use(docsRoutes(gatehouse))
     .use(invitePageRoutes(gatehouse))
     .use(feature(renderRoutes(requires, createRender(gatehouse, requires, accessLog.rendered))))
+    .use(
+      feature(
+        resolveRoutes(
+          requires,
+          createResolve(gatehouse, requires, (each) => accessLog.answered(each, 200)),
+        ),
+      ),
+    )
     .use(administration)
 
   const methods = methodsByPath(app.routes)
@@ -82,17 +91,29 @@ function uncheck<Routes extends AnyElysia>(routes: Routes): Routes {
 }
 
 /**
- * Render once more, for the server to call before the app is asked: the framework alone costs a render a tenth of its
- * throughput. It is the same function with the same failures, and the app still has it, so what is left to the app (a
- * query, an encoded id, a trailing slash, another method) is answered as ever.
+ * Render and resolve once more, for the server to call before the app is asked: the framework alone costs a render a
+ * tenth of its throughput. They are the same functions with the same failures, and the app still has them, so what is
+ * left to the app (a query, an encoded id, a trailing slash, another method) is answered as ever.
+ *
+ * @returns undefined for every other request
  */
-export function createRenderEndpoint(gatehouse: Gatehouse) {
+export function createHotEndpoints(gatehouse: Gatehouse): (request: Request) => Promise<Response> | undefined {
   const accessLog = createAccessLog(gatehouse)
   const answers = createAnswers(gatehouse, accessLog, () => [])
-  const render = createRender(gatehouse, createRequires(gatehouse), accessLog.rendered)
-  return (request: Request, promptId: string): Promise<Response> => {
-    const context = { request, route: RENDER_PATHS[0], params: { promptId }, body: undefined, ...guarded }
-    return render(context).catch((error) => answers.failure(context, error))
+  const requires = createRequires(gatehouse)
+  const render = createRender(gatehouse, requires, accessLog.rendered)
+  const resolve = createResolve(gatehouse, requires, (context) => accessLog.answered(context, 200))
+  return (request) => {
+    if (request.method !== 'POST') return undefined
+    const promptId = renderTarget(request.url)
+    if (promptId !== undefined) {
+      const context = { request, route: RENDER_PATHS[0], params: { promptId }, body: undefined, ...guarded }
+      return render(context).catch((error) => answers.failure(context, error))
+    }
+    const secretReferenceId = resolveTarget(request.url)
+    if (secretReferenceId === undefined) return undefined
+    const context = { request, route: RESOLVE_PATH, params: { secretReferenceId }, body: undefined, ...guarded }
+    return resolve(context).catch((error) => answers.failure(context, error))
   }
 }
 

@@ -14,6 +14,8 @@ interface Details {
   headers?: Record<string, string>
   /** the methods a path takes, for `Allow` */
   allow?: string[]
+  /** at which step a secret manager failed; for the audit trail */
+  step?: string
   cause?: unknown
 }
 
@@ -29,6 +31,7 @@ export class GatehouseError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly headers: Record<string, string>
   readonly allow: string[] | undefined
+  readonly step: string | undefined
 
   constructor(code: ProblemCode, message: string, details: Details = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -37,6 +40,7 @@ export class GatehouseError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds
     this.headers = { ...details.headers }
     this.allow = details.allow
+    this.step = details.step
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ManagerType } from '../schema/api/secret-references.ts'
 import type { Config } from '../schema/config.ts'
 import type { Audited } from './audit/audited.ts'
 import { auditKeys } from './audit/keys.ts'
@@ -5,6 +6,7 @@ import { openAudit } from './audit/open.ts'
 import type { AuditReader } from './audit/reader.ts'
 import type { Refusals } from './audit/refusals.ts'
 import { createTrailCheck, type TrailCheck } from './audit/scheduled-verify.ts'
+import type { Uses } from './audit/uses.ts'
 import { hasOldAnswers, pruneAnswers } from './auth/idempotency.ts'
 import { createKeys, type Keys } from './auth/keys.ts'
 import { createRefusedKeys, type RefusedKeys } from './auth/refused-keys.ts'
@@ -20,8 +22,14 @@ import { createMetrics, type Metrics } from './http/metrics.ts'
 import { describeError, type Log } from './log.ts'
 import { createMailer, type Mailer } from './mail/mailer.ts'
 import { createLastUsed, type LastUsed } from './metering/last-used.ts'
+import { createOutbound } from './outbound/outbound.ts'
+import type { Listener } from './outbound/own-listeners.ts'
 import { type ModelTable, modelTable } from './prompts/models.ts'
 import { createRegistry, type Registry } from './prompts/registry.ts'
+import type { SecretManager } from './secret-managers/manager.ts'
+import { MANAGERS } from './secret-managers/registry.ts'
+import { createSecretValues, type SecretValues } from './secret-managers/values.ts'
+import { createLiveReferences, type LiveReferences } from './secret-references/live.ts'
 
 /** Everything that a command or a request works with, opened once, in order. */
 export interface Gatehouse {
@@ -31,6 +39,7 @@ export interface Gatehouse {
   read: Reader
   audited: Audited
   refusals: Refusals
+  uses: Uses
   /** the audit trail, read beside everything else */
   listAuditRows: AuditReader['list']
   /** whether a required `audit.sink` takes no rows, so that changes are refused */
@@ -43,6 +52,8 @@ export interface Gatehouse {
   pruneAnswers(now: number): Promise<void>
   registry: Registry
   models: ModelTable
+  secretReferences: LiveReferences
+  secretValues: SecretValues
   metrics: Metrics
   mailer: Mailer
   /** whether `bootstrap` has been run */
@@ -65,6 +76,10 @@ export interface Gatehouse {
   cameOverSocket(request: Request): boolean
   /** the client's address: the peer's, or what one of `server.trusted_proxies` says (HT-10) */
   clientIp(request: Request): string | null
+  /** where this process listens: nothing that it sends goes there */
+  ownListeners(): readonly Listener[]
+  /** lets an answer wait for a secret manager, whatever `server.idle_timeout_seconds` says; set by the server */
+  mayTakeLong(request: Request): void
   /** where people reach this server, without a trailing slash: `server.public_url`, or what the server listens on */
   publicUrl(): string
   /** throws when storage takes no writes */
@@ -79,12 +94,13 @@ export interface Gatehouse {
  * Opens database, keyring and caches.
  *
  * @param options.acceptRollback why a database that is older than its audit anchor is taken all the same
+ * @param options.managers       what secrets are fetched from: others only in tests
  * @throws StartError with an exit code when the installation cannot be opened as it is
  */
 export async function openGatehouse(
   loaded: LoadedConfig,
   log: Log,
-  options: { acceptRollback?: string } = {},
+  options: { acceptRollback?: string; managers?: Record<ManagerType, SecretManager> } = {},
 ): Promise<Gatehouse> {
   const { config } = loaded
   const database = await openDatabase(databaseOptions(loaded))
@@ -108,6 +124,7 @@ export async function openGatehouse(
     read,
     audited: audit.audited,
     refusals: audit.refusals,
+    uses: audit.uses,
     listAuditRows: audit.list,
     isAuditSinkMissing: audit.isSinkMissing,
     trailCheck: createTrailCheck(databaseOptions(loaded)),
@@ -120,6 +137,13 @@ export async function openGatehouse(
     },
     registry,
     models: modelTable(config.render.models),
+    secretReferences: createLiveReferences(read, () => gatehouse.keyring(), config.secret_managers.cache_entries),
+    secretValues: createSecretValues({
+      settings: config.secret_managers,
+      outbound: createOutbound({ config: config.outbound, ownListeners: () => gatehouse.ownListeners() }),
+      managers: options.managers ?? MANAGERS,
+      onCall: metrics.managerCall,
+    }),
     metrics,
     mailer,
     initialised: () => keyring !== undefined,
@@ -153,6 +177,8 @@ export async function openGatehouse(
           'this node has not seen the changes of the others for too long; ask another node',
         )
     },
+    ownListeners: () => [config.server],
+    mayTakeLong: () => {},
     peerIp: () => null,
     cameOverSocket: () => false,
     clientIp: (request) => clientIpOf(gatehouse.peerIp(request), request.headers),
@@ -164,6 +190,7 @@ export async function openGatehouse(
     draining: () => draining,
     async close() {
       await mailer.close()
+      gatehouse.secretValues.close()
       gatehouse.trailCheck.stop()
       await audit.close()
       await lastUsed.flush().catch((error) => log.warn('last_used_lost', { cause: describeError(error) }))
@@ -189,10 +216,12 @@ const notInitialised = (): GatehouseError =>
   )
 
 /** Brings the caches up to a commit, of this node or another; the writer is answered only after it. */
-async function applyChanges({ keys, registry, initialise, loadKeyring }: Gatehouse, changes: Change[]): Promise<void> {
+async function applyChanges(gatehouse: Gatehouse, changes: Change[]): Promise<void> {
+  const { keys, registry, initialise, loadKeyring } = gatehouse
   // What several changes of a group have touched is read once: it is read as it is after all of them.
   const distinct = new Map(changes.map((change) => [`${change.kind} ${change.id}`, change]))
   for (const { kind, id } of distinct.values()) {
+    forgetSecrets(gatehouse, kind, id)
     if (kind === '*') await initialise()
     else if (kind === 'keyring') await loadKeyring()
     else if (kind === 'api_key') await keys.reload(id)
@@ -203,6 +232,17 @@ async function applyChanges({ keys, registry, initialise, loadKeyring }: Gatehou
     else if (kind === 'prompt') await registry.reloadPrompt(id)
     else if (kind === 'partial') await registry.reloadPartial(id)
     else if (kind === 'label') await registry.reloadLabel(id)
+  }
+}
+
+/** Values belong to a reference alone; who may use it depends on workspaces, too. */
+function forgetSecrets({ secretReferences, secretValues }: Gatehouse, kind: Change['kind'], id: string): void {
+  if (kind === 'secret_reference') {
+    secretReferences.references.drop(id)
+    secretValues.drop(id)
+  } else if (kind === 'workspace' || kind === 'keyring' || kind === '*') {
+    secretReferences.clear()
+    if (kind === '*') secretValues.clear()
   }
 }
 

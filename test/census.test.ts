@@ -1,11 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { eq } from 'drizzle-orm'
 import { GRANTABLE, PERMISSIONS, type Permission } from '../schema/api/permissions.ts'
 import { createApp } from '../src/app.ts'
-import type { Gatehouse } from '../src/gatehouse.ts'
 import { auditTrail, doneBy } from './support/audit.ts'
+import { createFakeManager, everyManager } from './support/fake-manager.ts'
 import { auditCount, expectProblem, useWorld, type World } from './support/scenario.ts'
-import { addKey, addOrganisation, addPerson, addWorkspace, type Tenant } from './support/tenants.ts'
+import { addKey, addOrganisation, addPerson, addWorkspace, revokeUnnoticed, type Tenant } from './support/tenants.ts'
 import { SECRET_REFERENCE } from './support/things.ts'
 
 interface Row {
@@ -18,10 +17,12 @@ interface Row {
   optIn?: true
   /** a scope of the key that is made anew: nobody gives what they do not hold (decision 31) */
   mints?: Permission
-  /** never answers 200 */
-  alwaysRefused?: true
+  /** no key that holds the scope gets a 200, but perhaps a system key */
+  alwaysRefused?: 'invalid' | 'forbidden'
   /** concerns no workspace: its audit row names none */
   ofOrganisation?: true
+  /** concerns nothing that is stored: its audit row has no id */
+  ofNothing?: true
 }
 
 const families = ['organisation_service_api_keys', 'workspace_service_api_keys', 'workspace_user_api_keys'] as const
@@ -107,7 +108,7 @@ const GUARDED: Record<string, Row> = {
   'POST /v1/api-keys/organisation/user': {
     needs: ['organisation_service_api_keys.create', 'workspace_user_api_keys.create'],
     body: keyWith('prompts.read'),
-    alwaysRefused: true,
+    alwaysRefused: 'invalid',
   },
   'GET /v1/api-keys': { needs: anyOf('list') },
   'GET /v1/api-keys/:apiKeyId': { needs: anyOf('read') },
@@ -218,6 +219,25 @@ const GUARDED: Record<string, Row> = {
     audits: 'secret_references.delete',
     ofOrganisation: true,
   },
+  'POST /v1/secret-references/test': {
+    needs: ['secret_references.test'],
+    body: SECRET_REFERENCE,
+    audits: 'secret_references.test',
+    ofOrganisation: true,
+    ofNothing: true,
+  },
+  'POST /v1/secret-references/:secretReferenceId/test': {
+    needs: ['secret_references.test'],
+    body: {},
+    audits: 'secret_references.test',
+    ofOrganisation: true,
+  },
+  'GET /v1/secret-references/:secretReferenceId/health': { needs: ['secret_references.read'] },
+  'POST /v1/secret-references/:secretReferenceId/resolve': {
+    needs: ['secret_references.read'],
+    body: { workspace_id: null },
+    alwaysRefused: 'forbidden',
+  },
   'PUT /v1/api-keys/:apiKeyId': {
     needs: anyOf('update'),
     body: { description: 'd' },
@@ -243,7 +263,7 @@ describe('every route', () => {
   let tenant: Tenant
   let elsewhere: Tenant
   let stranger: Tenant
-  const world = useWorld('sqlite', async ({ gatehouse, made }) => {
+  const setUp = async ({ gatehouse, made }: World) => {
     const {
       organisation_id: organisationId,
       user_id: userId,
@@ -253,7 +273,8 @@ describe('every route', () => {
     tenant = { organisationId, userId, workspaceId, collectionId }
     elsewhere = { organisationId, userId, ...(await addWorkspace(gatehouse, organisationId)) }
     stranger = await addOrganisation(gatehouse)
-  })
+  }
+  const world = useWorld('sqlite', setUp, '', { managers: everyManager(createFakeManager()) })
   const adminKey = (scopes: readonly Permission[]) => addKey(world().gatehouse, tenant, 'organisation-service', scopes)
 
   test('is in one of the two lists above', () => {
@@ -306,7 +327,7 @@ describe('every route', () => {
       row.path.includes(':apiKeyId') && row.audits ? [row.audits as Permission] : row.needs.slice(0, row.audits ? 1 : 3)
     const key = await adminKey([...needed, ...(row.mints ? [row.mints] : [])])
     const answer = await call(row.method, path, body, { key })
-    if (row.alwaysRefused) expectProblem(answer, 'invalid')
+    if (row.alwaysRefused) expectProblem(answer, row.alwaysRefused)
     else expect(answer.status, answer.text).toBe(200)
   })
 
@@ -320,8 +341,10 @@ describe('every route', () => {
     })
 
     // What no key of the type may do is refused before anything is looked up.
-    const mayReach = ({ needs, optIn }: Guarded) =>
-      needs.some((scope) => GRANTABLE[type].has(scope)) && !(optIn && type === 'workspace-service')
+    const mayReach = ({ needs, optIn, alwaysRefused }: Guarded) =>
+      alwaysRefused !== 'forbidden' &&
+      needs.some((scope) => GRANTABLE[type].has(scope)) &&
+      !(optIn && type === 'workspace-service')
     const reachable = withIds.filter(mayReach)
 
     test.each(reachable)('knows nothing: $route', async (row) => {
@@ -342,7 +365,9 @@ describe('every route', () => {
         (
           await call(
             'GET',
-            path.replace(/\/(?:makeDefault|render|resend|rotate)$/, '').replace(/^\/prompts/, '/v1/prompts'),
+            path
+              .replace(/\/(?:makeDefault|render|resend|rotate|test|health)$/, '')
+              .replace(/^\/prompts/, '/v1/prompts'),
           )
         ).status,
       ).toBe(200)
@@ -377,7 +402,8 @@ describe('every route', () => {
       uri: path,
       response_status_code: 200,
     })
-    expect(event?.resource_id).toMatch(/^[0-9a-f-]{36}$/)
+    if (row.ofNothing) expect(event?.resource_id).toBeNull()
+    else expect(event?.resource_id).toMatch(/^[0-9a-f-]{36}$/)
     expect(event?.resource_name).toBeString()
   })
 
@@ -411,16 +437,6 @@ describe('every route', () => {
     expect(await auditCount({ gatehouse })).toBe(before)
   })
 })
-
-/** As another node does it before this one has polled: the row is gone, the cache does not know. */
-async function revokeUnnoticed(gatehouse: Gatehouse, key: string): Promise<void> {
-  const actor = { kind: 'cli', uid: 0, organisationId: 'test', command: 'test' } as const
-  await gatehouse.audited(actor, { action: 'test.revoke' }, async (tx) => {
-    const { apiKeys: t } = tx.tables
-    const ofKey = eq(t.digest, gatehouse.digestKey(key))
-    await tx.update(t).set({ deletedAt: tx.now }).where(ofKey).returning({ id: t.id })
-  })
-}
 
 /** Not JSON, of the wrong shape, too large: none of it may be noticed before 401 and 403. */
 const BAD_BODIES = ['{', '[]', JSON.stringify({ name: 'x'.repeat(5_000_000) })]

@@ -13,11 +13,13 @@ import { type AuditReader, createAuditReader } from './reader.ts'
 import { createRefusals, type Refusals } from './refusals.ts'
 import { rowOfRestore } from './restore.ts'
 import { type AuditSink, openSink } from './sink.ts'
+import { createUses, type Uses } from './uses.ts'
 
 /** Everything that an opened installation does with its audit trail. */
 export interface Audit {
   audited: Audited
   refusals: Refusals
+  uses: Uses
   list: AuditReader['list']
   /** takes the keys of the keyring; at start, after bootstrap and after a rotation */
   useKeys(keys: AuditKeys): Promise<void>
@@ -60,12 +62,16 @@ export function openAudit(
     appended: () => anchor?.appended(),
     sink: () => sink,
   })
+  const lost = (event: string) => (error: unknown, count: number) =>
+    log.error(event, { count, cause: describeError(error) })
+  const { record, audited } = trail
   const refusals = createRefusals({
-    record: trail.record,
+    record,
     keys: currentKeys,
-    lost: (error, count) => log.error('audit_refusals_lost', { count, cause: describeError(error) }),
+    lost: lost('audit_refusals_lost'),
     organisationId: () => organisationId,
   })
+  const uses = createUses({ record, audited, keys: currentKeys, lost: lost('audit_uses_lost') })
   const reader = createAuditReader(database, dataDir)
 
   /** Without an anchor nothing shows whether rows are missing; the trail says that it was so. */
@@ -79,13 +85,14 @@ export function openAudit(
     })
     const actor = { kind: 'system', organisationId: head.organisationId } as const
     const details = { head: { chain_id: head.chainId, seq: head.seq, hash: head.hash } }
-    await trail.audited(actor, { action: 'system.anchor_missing', details }, async () => {})
+    await audited(actor, { action: 'system.anchor_missing', details }, async () => {})
     await writeAnchor(dataDir, (await findHead(read)) ?? head)
   }
 
   return {
-    audited: trail.audited,
+    audited,
     refusals,
+    uses,
     list: reader.list,
     async useKeys(next) {
       keys = next
@@ -102,7 +109,7 @@ export function openAudit(
         const head = await findHead(read)
         if (acceptedBecause === undefined || head === undefined) throw rolledBack()
         const { row, beyond } = rowOfRestore(head, seen, acceptedBecause)
-        await trail.record(row, beyond)
+        await record(row, beyond)
         await writeAnchor(dataDir, (await findHead(read)) ?? head)
         log.warn('rollback_accepted', { seq: beyond + 1 })
       }
@@ -114,7 +121,7 @@ export function openAudit(
     },
     isSinkMissing: () => sink?.isMissing() === true,
     async close() {
-      await refusals.flush()
+      await Promise.all([refusals.flush(), uses.flush()])
       reader.close()
       await sink?.close()
       await anchor?.stop()

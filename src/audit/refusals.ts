@@ -2,10 +2,10 @@ import { isIPv6 } from 'node:net'
 import type { Caller, RequestInfo } from '../auth/caller.ts'
 import type { AuditKeys } from './keys.ts'
 import { maskingFor, ofRequest, type UnplacedRow } from './row.ts'
+import { createTallies, type TalliesOptions } from './tallies.ts'
 
 /** Tuples a minute that get rows of their own; what comes after them is one row together (decision 39). */
 const TUPLES_A_MINUTE = 60
-const MINUTE_MS = 60_000
 
 /** A request that was answered with 4xx or 5xx. */
 export interface Refusal {
@@ -24,6 +24,8 @@ export interface Refusal {
   status: number
   /** `error.type` of the answer */
   type: string
+  /** where a secret manager failed */
+  step?: string | undefined
   /** with its body, if that may be kept; asked for only when the refusal gets a row of its own */
   request: () => RequestInfo
 }
@@ -41,93 +43,45 @@ export interface Refusals {
   flush(): Promise<void>
 }
 
-interface Tally {
-  /** what a row says, with neither count nor request */
-  row: UnplacedRow
-  /** those that have no row yet */
-  count: number
-  firstAt: number
-  lastAt: number
-}
-
 /**
  * The rows of refused requests: few, whatever arrives. The first of a kind in a minute is a row at once; the others are
  * counted in memory, and their count is a row at the minute's end. The sum of all counts is the number of requests.
  *
- * @param options.record         writes one row
  * @param options.keys           for fingerprints of secrets in bodies; there are some as soon as there is an organisation
- * @param options.lost           told what could not be written
  * @param options.organisationId of the installation, for callers that are unknown; undefined before bootstrap
- * @param options.now            UTC milliseconds
  */
-export function createRefusals(options: {
-  record(row: UnplacedRow): Promise<void>
-  keys(): Pick<AuditKeys, 'fingerprint'>
-  lost(error: unknown, count: number): void
-  organisationId(): string | undefined
-  now?: () => number
-}): Refusals {
-  const { record, keys, lost, organisationId, now = Date.now } = options
-  const writing = new Set<Promise<void>>()
+export function createRefusals(
+  options: TalliesOptions & {
+    keys(): Pick<AuditKeys, 'fingerprint'>
+    organisationId(): string | undefined
+  },
+): Refusals {
+  const { keys, organisationId } = options
+  const tallies = createTallies(options)
   const looking = new Set<Promise<void>>()
-  let tallies = new Map<string, Tally>()
-  let minute = 0
-  let timer: ReturnType<typeof setTimeout> | undefined
-
-  function write(row: UnplacedRow, count: number): void {
-    const written = record(row)
-      .catch((error: unknown) => lost(error, count))
-      .finally(() => writing.delete(written))
-    writing.add(written)
-  }
 
   /** The first of its kind, with the request itself. */
   function writeFirst(row: UnplacedRow, { request, resourceId }: Refusal): void {
     const asked = ofRequest(request(), maskingFor(keys(), row.resource_type, resourceId))
-    write({ ...row, ...asked, resource_id: resourceId, details: { ...row.details, count: 1 } }, 1)
-  }
-
-  function endMinute(): void {
-    clearTimeout(timer)
-    timer = undefined
-    const ended = tallies
-    tallies = new Map()
-    for (const { row, count, firstAt, lastAt } of ended.values()) {
-      if (count === 0) continue
-      const times = { first_time: new Date(firstAt).toISOString(), last_time: new Date(lastAt).toISOString() }
-      write({ ...row, details: { ...row.details, count, ...times } }, count)
-    }
-  }
-
-  function enterMinute(at: number): void {
-    const current = Math.floor(at / MINUTE_MS)
-    if (current !== minute) endMinute()
-    minute = current
-    timer ??= setTimeout(endMinute, (current + 1) * MINUTE_MS - at)
-    timer.unref()
+    tallies.write({ ...row, ...asked, resource_id: resourceId, details: { ...row.details, count: 1 } }, 1)
   }
 
   /** What gets no row at once, only one at the minute's end. */
-  function countTogether(key: string, row: UnplacedRow, at: number): void {
-    const tally = tallies.get(key) ?? newTally(row, at)
-    tallies.set(key, tally)
-    count(tally, at)
-  }
+  const countTogether = (kind: string, row: UnplacedRow): void =>
+    tallies.count(tallies.find(kind) ?? tallies.begin(kind, () => row))
 
   function note(refusal: Refusal): void {
     const organisation = refusal.caller?.organisationId ?? organisationId()
     if (organisation === undefined) return
-    const at = now()
-    enterMinute(at)
     const network = networkOf(refusal.clientIp)
-    const key = keyOf(refusal, network)
-    const known = tallies.get(key)
-    if (known !== undefined) count(known, at)
-    else if (tallies.size >= TUPLES_A_MINUTE) countTogether(OVERFLOW, overflowRow(organisation), at)
-    else if (refusal.isKeyUnknown) countTogether(key, strangersRow(organisation), at)
+    const kind = kindOf(refusal, network)
+    const known = tallies.find(kind)
+    if (known !== undefined) tallies.count(known)
+    else if (tallies.size() >= TUPLES_A_MINUTE) countTogether(OVERFLOW, overflowRow(organisation))
+    else if (refusal.isKeyUnknown) countTogether(kind, strangersRow(organisation))
     else {
       const row = rowOf(refusal, organisation, network)
-      tallies.set(key, newTally(row, at))
+      tallies.begin(kind, () => row)
       writeFirst(row, refusal)
     }
   }
@@ -140,28 +94,20 @@ export function createRefusals(options: {
     },
     async flush() {
       await Promise.all(looking)
-      endMinute()
-      await Promise.all(writing)
+      await tallies.flush()
     },
   }
 }
 
 const OVERFLOW = 'overflow'
 
-const newTally = (row: UnplacedRow, at: number): Tally => ({ row, count: 0, firstAt: at, lastAt: at })
-
-function count(tally: Tally, at: number): void {
-  if (tally.count++ === 0) tally.firstAt = at
-  tally.lastAt = at
-}
-
-const keyOf = ({ caller, isKeyUnknown, method, route, action, status, type }: Refusal, network: string): string =>
+const kindOf = ({ caller, isKeyUnknown, method, route, action, status, type }: Refusal, network: string): string =>
   isKeyUnknown
     ? 'unknown keys'
     : [caller?.keyId ?? '', caller?.reason ?? '', network, method, route ?? '', action ?? '', status, type].join(' ')
 
 function rowOf(refusal: Refusal, organisationId: string, network: string): UnplacedRow {
-  const { caller, action = 'requests.refuse', route, method, status, type } = refusal
+  const { caller, action = 'requests.refuse', route, method, status, type, step } = refusal
   const dot = action.lastIndexOf('.')
   return {
     ...blankRow(organisationId),
@@ -173,7 +119,12 @@ function rowOf(refusal: Refusal, organisationId: string, network: string): Unpla
     method,
     client_ip: network,
     response_status_code: status,
-    details: { error: type, ...(caller?.reason && { reason: caller.reason }), ...(route && { route }) },
+    details: {
+      error: type,
+      ...(step && { step }),
+      ...(caller?.reason && { reason: caller.reason }),
+      ...(route && { route }),
+    },
   }
 }
 

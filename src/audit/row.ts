@@ -37,9 +37,12 @@ export interface AuditRow {
 /** A row without what only its place in the trail decides. */
 export type UnplacedRow = Omit<AuditRow, 'timestamp' | 'clock'>
 
+/** Who did something; of a key, perhaps without a request: what stands for many of them has none. */
+type Doer = Exclude<Actor, KeyActor> | (Pick<KeyActor, 'kind' | 'caller'> & Partial<Pick<KeyActor, 'request'>>)
+
 /** The row that a change leaves. */
-export function rowOfChange(actor: Actor, event: AuditDraft, keys: AuditKeys): UnplacedRow {
-  const { action, workspaceId, resourceId = null, resourceName = null, details = {} } = event
+export function rowOfChange(actor: Doer, event: AuditDraft, keys: AuditKeys): UnplacedRow {
+  const { action, workspaceId, resourceId = null, resourceName = null, status = 200, details = {} } = event
   const by = byActor(actor)
   const [resourceType, verb] = splitAction(action)
   const mask = maskingFor(keys, resourceType, resourceId)
@@ -53,7 +56,7 @@ export function rowOfChange(actor: Actor, event: AuditDraft, keys: AuditKeys): U
     resource_id: resourceId,
     resource_name: resourceName === null ? null : withoutKeys(resourceName),
     ...ofRequest(request, mask),
-    response_status_code: 200,
+    response_status_code: status,
     details: mask(told) as Record<string, unknown>,
   }
 }
@@ -78,13 +81,13 @@ export function ofRequest(request: RequestInfo | undefined, mask: ReturnType<typ
   }
 }
 
-function byActor(actor: Actor) {
+function byActor(actor: Doer) {
   if (actor.kind === 'key') return byKey(actor)
   if (actor.kind === 'person') return byPerson(actor)
   return actor.kind === 'system' ? bySystem(actor) : byCommand(actor)
 }
 
-const byKey = ({ caller }: KeyActor) =>
+const byKey = ({ caller }: Pick<KeyActor, 'caller'>) =>
   ({
     organisation_id: caller.organisationId,
     workspace_id: caller.workspaceId,

@@ -27,6 +27,8 @@ export interface Call {
   hasBigIntegers: boolean
   /** of a POST with an Idempotency-Key */
   once: Once | undefined
+  /** the audit row of its failure is stored: it is not counted among the refusals */
+  isRecorded: boolean
 }
 
 /** The part of Elysia's context that the guard reads and fills. */
@@ -220,6 +222,7 @@ function newCall(permissions: readonly Permission[]): Call {
     permissions,
     hasBigIntegers: false,
     once: undefined,
+    isRecorded: false,
   }
 }
 

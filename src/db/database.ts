@@ -37,6 +37,8 @@ export interface AuditDraft {
   workspaceId?: string | null
   resourceId?: string
   resourceName?: string
+  /** of the answer, where it is not 200: something that was done, and failed */
+  status?: number
   /** JSON-able; what is named like a secret is replaced by a fingerprint (`audit/mask.ts`) */
   details?: Record<string, unknown>
 }

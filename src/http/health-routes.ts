@@ -59,14 +59,29 @@ export function healthRoutes(gatehouse: Gatehouse) {
 
 const OPENMETRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-function gauges({ keys, registry, trailCheck }: Gatehouse) {
+function gauges({ keys, registry, trailCheck, secretValues }: Gatehouse) {
   const { prompts, partials, compiled } = registry.counts()
+  const { held, healthy, failing, logins, underWay, breakersOpen } = secretValues.counts()
+  const references = { healthy, failing, pending: held - healthy - failing }
   return [
     { name: 'gatehouse_build_info', labels: `{version="${VERSION}"}`, help: 'The running version.', value: 1 },
     { name: 'gatehouse_api_keys', help: 'API keys in memory.', value: keys.count() },
     { name: 'gatehouse_prompts', help: 'Prompts in memory.', value: prompts },
     { name: 'gatehouse_partials', help: 'Partials in memory.', value: partials },
     { name: 'gatehouse_compiled_templates', help: 'Compiled templates in memory.', value: compiled },
+    ...Object.entries(references).map(([state, value]) => ({
+      name: 'gatehouse_secret_references',
+      labels: `{state="${state}"}`,
+      help: 'Secret references that this node holds, by how their last fetch ended.',
+      value,
+    })),
+    { name: 'gatehouse_secret_manager_logins', help: 'Open logins at secret managers.', value: logins },
+    { name: 'gatehouse_secret_manager_calls_under_way', help: 'Calls to secret managers under way.', value: underWay },
+    {
+      name: 'gatehouse_secret_manager_breakers_open',
+      help: 'Secret managers that are left alone for a while, since they did not answer.',
+      value: breakersOpen,
+    },
     {
       name: 'gatehouse_audit_chain_ok',
       help: 'Whether the last check of the audit trail found nothing wrong.',

@@ -18,6 +18,10 @@ export interface Metrics {
   mail(outcome: 'sent' | 'failed'): void
   /** rows could not be copied to `audit.sink` */
   auditSinkFailed(): void
+  /** one call to a secret manager; `outcome` is `ok` or the reason of its failure */
+  managerCall(call: { managerType: string; outcome: string; seconds: number }): void
+  /** a resolve that was answered from memory, or had to wait for a secret manager */
+  secretCache(outcome: 'hit' | 'miss'): void
   /** OpenMetrics text of everything, with the gauges given */
   text(gauges: Gauge[]): string
 }
@@ -38,15 +42,15 @@ export function createMetrics(): Metrics {
   let rotationsDue = 0
   const mails = { sent: 0, failed: 0 }
   let auditSinkFailures = 0
+  const managerCalls = new Map<string, number>()
+  const managerSeconds = new Map<string, Histogram>()
+  const secretCache = { hit: 0, miss: 0 }
 
   return {
     request(method, route, status, seconds) {
       const labels = `method="${method}",route="${route}"`
-      const key = `${labels},status="${status}"`
-      requests.set(key, (requests.get(key) ?? 0) + 1)
-      const histogram = latencies.get(labels) ?? newHistogram()
-      latencies.set(labels, histogram)
-      observe(histogram, seconds)
+      increase(requests, `${labels},status="${status}"`)
+      observeIn(latencies, labels, seconds)
     },
     render: (seconds) => observe(renders, seconds),
     authentication: (outcome) => {
@@ -60,6 +64,14 @@ export function createMetrics(): Metrics {
     },
     auditSinkFailed: () => {
       auditSinkFailures++
+    },
+    managerCall({ managerType, outcome, seconds }) {
+      const labels = `manager_type="${managerType}"`
+      increase(managerCalls, `${labels},outcome="${outcome}"`)
+      observeIn(managerSeconds, labels, seconds)
+    },
+    secretCache: (outcome) => {
+      secretCache[outcome]++
     },
     text(gauges) {
       return [
@@ -103,8 +115,33 @@ export function createMetrics(): Metrics {
         ...family('gatehouse_audit_sink_failures', 'counter', 'Failed attempts to copy audit rows to audit.sink.', [
           `gatehouse_audit_sink_failures_total ${auditSinkFailures}`,
         ]),
-        ...gauges.flatMap(({ name, help, labels = '', value }) =>
-          family(name, 'gauge', help, [`${name}${labels} ${value}`]),
+        ...family(
+          'gatehouse_secret_manager_calls',
+          'counter',
+          'Calls to secret managers, tests apart, by outcome.',
+          [...managerCalls].map(([labels, n]) => `gatehouse_secret_manager_calls_total{${labels}} ${n}`),
+        ),
+        ...family(
+          'gatehouse_secret_manager_call_seconds',
+          'histogram',
+          'Their seconds, login included.',
+          [...managerSeconds].flatMap(([labels, histogram]) =>
+            histogramLines('gatehouse_secret_manager_call_seconds', labels, histogram),
+          ),
+        ),
+        ...family(
+          'gatehouse_secret_cache',
+          'counter',
+          'Resolves that were answered from memory, and that were not.',
+          Object.entries(secretCache).map(([outcome, n]) => `gatehouse_secret_cache_total{outcome="${outcome}"} ${n}`),
+        ),
+        ...[...Map.groupBy(gauges, ({ name }) => name)].flatMap(([name, samples]) =>
+          family(
+            name,
+            'gauge',
+            samples[0]?.help ?? '',
+            samples.map(({ labels = '', value }) => `${name}${labels} ${value}`),
+          ),
         ),
         '# EOF',
         '',
@@ -113,6 +150,9 @@ export function createMetrics(): Metrics {
   }
 }
 
+const increase = (counts: Map<string, number>, labels: string): void =>
+  void counts.set(labels, (counts.get(labels) ?? 0) + 1)
+
 const newHistogram = (): Histogram => ({ counts: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0 })
 
 function observe(histogram: Histogram, seconds: number): void {
@@ -120,6 +160,12 @@ function observe(histogram: Histogram, seconds: number): void {
   while (i < BUCKETS.length && seconds > (BUCKETS[i] ?? 0)) i++
   histogram.counts[i] = (histogram.counts[i] ?? 0) + 1
   histogram.sum += seconds
+}
+
+function observeIn(histograms: Map<string, Histogram>, labels: string, seconds: number): void {
+  const histogram = histograms.get(labels) ?? newHistogram()
+  histograms.set(labels, histogram)
+  observe(histogram, seconds)
 }
 
 function histogramLines(name: string, labels: string, { counts, sum }: Histogram): string[] {

@@ -25,6 +25,7 @@ export function noteRefusal(
   requestId: string,
 ): void {
   const { request, route, call } = context
+  if (call?.isRecorded) return
   const { status, type } = PROBLEMS[error.code]
   const resourceId = targetOf(context)
   const isUnauthenticated = error.code === 'unauthenticated'
@@ -44,6 +45,7 @@ export function noteRefusal(
     resourceId,
     status,
     type,
+    step: error.step,
     request: asked,
   }
   if (whose === undefined) gatehouse.refusals.note(refusal)
@@ -61,6 +63,7 @@ const VERBS: Record<string, string> = {
   'POST /v1/admin/users/invites/accept': 'accept',
   'POST /v1/admin/users/invites/:inviteId/resend': 'resend',
   'POST /v1/api-keys/:apiKeyId/rotate': 'rotate',
+  'POST /v1/secret-references/:secretReferenceId/resolve': 'resolve',
 }
 
 /** Resources that have no permissions of their own, by what their routes begin with. */

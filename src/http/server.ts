@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { createApp, createRenderEndpoint } from '../app.ts'
+import { createApp, createHotEndpoints } from '../app.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { describeError } from '../log.ts'
-import { renderTarget } from '../prompts/render-routes.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import { ownerOnly, removeStaleSocket } from '../unix-socket.ts'
 import { unmapped } from './client-ip.ts'
@@ -20,6 +19,9 @@ export interface Listening {
   stop(): Promise<void>
 }
 
+/** For what is done beside a call to a secret manager; and the server's timer is no exact one. */
+const MARGIN_SECONDS = 10
+
 /** Up to this many times the largest limit our own answer says what the limit is; beyond, Bun's 413 has no body. */
 const MOST_TIMES_LIMIT = 8
 
@@ -34,15 +36,13 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   const hosts = new Set(config.hosts)
   const refuse = createRefusal(gatehouse)
   const tls = readTls(config)
-  const render = createRenderEndpoint(gatehouse)
+  const longSeconds = gatehouse.config.secret_managers.timeout_seconds + MARGIN_SECONDS
+  const answerHot = createHotEndpoints(gatehouse)
   const answer = (request: Request): Response | Promise<Response> => {
     if (isHostStrange(request, hosts)) return refuse(strangeHost(), request)
-    const promptId = request.method === 'POST' ? renderTarget(request.url) : undefined
-    return promptId === undefined ? app.fetch(request) : render(request, promptId)
+    return answerHot(request) ?? app.fetch(request)
   }
   const common = {
-    // Bun minds it at a unix socket too, which its types do not know.
-    ...({ idleTimeout: config.idle_timeout_seconds } as object),
     maxRequestBodySize:
       MOST_TIMES_LIMIT * Math.max(limits.admin_body_bytes, limits.prompt_body_bytes, limits.render_body_bytes),
     // Otherwise Bun answers an unhandled error with a page that holds source code.
@@ -60,7 +60,13 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   }
   await using opened = new AsyncDisposableStack()
   const socket = await listenAtSocket(config.unix_socket, (unix) =>
-    Bun.serve({ ...common, unix, fetch: answerOverSocket }),
+    Bun.serve({
+      ...common,
+      unix,
+      // Bun minds it at a unix socket too, which its types do not know; there it has no timeouts of single requests.
+      ...({ idleTimeout: Math.max(config.idle_timeout_seconds, longSeconds) } as object),
+      fetch: answerOverSocket,
+    }),
   )
   opened.defer(() => socket?.stop(true))
   const server = listen(config, () =>
@@ -68,6 +74,7 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
       ...common,
       hostname: config.host,
       port: config.port,
+      idleTimeout: config.idle_timeout_seconds,
       // With `development: false` Bun shares a port with anybody unless told not to; nodes of one database may
       // (decision 14).
       reusePort: gatehouse.dialect === 'postgres',
@@ -79,6 +86,10 @@ export async function startServer(gatehouse: Gatehouse, options = { checkAnswers
   gatehouse.peerIp = (request) => {
     const address = server.requestIP(request)?.address
     return address === undefined ? null : unmapped(address)
+  }
+  gatehouse.ownListeners = () => [{ host: config.host, port: server.port ?? config.port }]
+  gatehouse.mayTakeLong = (request) => {
+    if (longSeconds > config.idle_timeout_seconds && !overSocket.has(request)) server.timeout(request, longSeconds)
   }
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   const url = `${tls ? 'https' : 'http'}://${host}:${server.port}`

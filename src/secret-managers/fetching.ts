@@ -5,7 +5,7 @@ import { type Entry, noteFailure } from './cache.ts'
 import type { Clients, OpenClient } from './clients.ts'
 import { pickField } from './field.ts'
 import { type FetchedSecret, ManagerError, type ManagerFailure } from './manager.ts'
-import type { Reference, SecretAnswer, SecretValuesOptions } from './values.ts'
+import type { FetchOptions, ManagerCallEnded, Reference, SecretAnswer, SecretValuesOptions } from './values.ts'
 
 const REFRESH_EVERY_MS = 5000
 
@@ -89,27 +89,44 @@ export function createFetching({ settings, clients, breaker, onCall, now, random
     return { ...answer, fromCache: false }
   }
 
-  async function call(entry: Entry, reference: Reference, client: OpenClient, host: string): Promise<SecretAnswer> {
+  async function call(
+    entry: Entry,
+    reference: Reference,
+    client: OpenClient,
+    host: string,
+    told: FetchOptions['onCall'],
+  ): Promise<SecretAnswer> {
     const startedAt = now()
     const begun = performance.now()
-    let outcome: 'ok' | ManagerFailure = 'ok'
+    let failure: ManagerError | undefined
     try {
       const secret = await clients.read(client, reference.secretPath)
       return keep(entry, reference, secret, startedAt)
     } catch (error) {
       if (!(error instanceof ManagerError)) throw error
-      outcome = error.failure
+      failure = error
       fail(entry, error)
       return staleOr(entry, error)
     } finally {
-      breaker.leave(host, hasAnswered(outcome), now())
-      onCall?.({ managerType: reference.managerType, outcome, seconds: (performance.now() - begun) / 1000 })
+      const ended: ManagerCallEnded = {
+        managerType: reference.managerType,
+        outcome: failure?.failure ?? 'ok',
+        step: failure?.step ?? null,
+        seconds: (performance.now() - begun) / 1000,
+      }
+      breaker.leave(host, hasAnswered(ended.outcome), now())
+      onCall?.(ended)
+      told?.(ended)
       entry.flight = undefined
       if (entry.outdated) clients.retire(client)
     }
   }
 
-  return async (entry: Entry, reference: Reference, refresh: boolean): Promise<SecretAnswer> => {
+  return async (
+    entry: Entry,
+    reference: Reference,
+    { refresh = false, onCall: told }: FetchOptions,
+  ): Promise<SecretAnswer> => {
     const asked = refresh && !isWithin(entry.refreshedAt, entry.refreshedAt + REFRESH_EVERY_MS, now())
     if (!asked && isFresh(entry.value, now())) return entry.value
     if (entry.flight !== undefined) return { ...(await entry.flight), fromCache: true }
@@ -120,7 +137,7 @@ export function createFetching({ settings, clients, breaker, onCall, now, random
     const waitSeconds = breaker.enter(host, now())
     if (waitSeconds !== undefined) return staleOr(entry, leftAlone(waitSeconds))
     if (refresh) entry.refreshedAt = now()
-    entry.flight = call(entry, reference, client, host)
+    entry.flight = call(entry, reference, client, host, told)
     return entry.flight
   }
 }

@@ -97,14 +97,20 @@ export interface SecretCounts {
   breakersOpen: number
 }
 
+export interface FetchOptions {
+  /** asks the manager although a value is held, at most once in 5 s a reference */
+  refresh?: boolean
+  /** told when the call has ended, if this very fetch made one: neither for values in memory nor for who only waited */
+  onCall?: (call: ManagerCallEnded) => void
+}
+
 export interface SecretValues {
   /**
    * The secret of a reference, from memory or from its manager.
    *
-   * @param options `refresh` asks the manager although a value is held, at most once in 5 s a reference
    * @throws ManagerError; GatehouseError where the seal does not open
    */
-  fetch(reference: Reference, options?: { refresh?: boolean }): Promise<SecretAnswer>
+  fetch(reference: Reference, options?: FetchOptions): Promise<SecretAnswer>
   /** The same without a promise, where a value is held and this very object was granted before. */
   cached(reference: Reference): SecretAnswer | undefined
   /**
@@ -126,6 +132,8 @@ export interface SecretValues {
 export interface ManagerCallEnded {
   managerType: ManagerType
   outcome: 'ok' | ManagerFailure
+  /** where it failed */
+  step: Step | null
   seconds: number
 }
 
@@ -171,11 +179,11 @@ export function createSecretValues(options: SecretValuesOptions): SecretValues {
   }
 
   return {
-    async fetch(reference, { refresh = false } = {}) {
+    async fetch(reference, options = {}) {
       requireOpen()
       const entry = entries.of(reference)
       requireGrant(entry, reference)
-      return fetchValue(entry, reference, refresh)
+      return fetchValue(entry, reference, options)
     },
 
     cached(reference) {

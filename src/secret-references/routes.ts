@@ -9,14 +9,17 @@ import {
   SecretReferenceList,
   UpdateSecretReference,
 } from '../../schema/api/secret-references.ts'
+import { SecretReferenceHealth, SecretReferenceTest, TestSecretReference } from '../../schema/api/secret-values.ts'
 import { actorOf, guarded, type Requires } from '../auth/guard.ts'
 import { invalidField } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { listOf, type Page, readPage } from '../http/paging.ts'
 import { parseStrict } from '../json.ts'
+import { readHealth } from './health.ts'
 import { presentSecretReferenceRow } from './present.ts'
 import { createSecretReference, deleteSecretReference, readSecretReference, updateSecretReference } from './service.ts'
 import { listSecretReferences, type SecretTags } from './store.ts'
+import { testNewReference, testSecretReference } from './test.ts'
 
 export const secretReferenceRoutes = (gatehouse: Gatehouse, requires: Requires) =>
   new Elysia({ prefix: '/secret-references', normalize: false })
@@ -65,6 +68,47 @@ export const secretReferenceRoutes = (gatehouse: Gatehouse, requires: Requires) 
       {
         ...requires('secret_references.delete', 'Delete a secret reference that nothing uses'),
         response: { 200: Nothing, ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    )
+    .post(
+      '/test',
+      (context) => {
+        gatehouse.mayTakeLong(context.request)
+        return testNewReference(gatehouse, actorOf(gatehouse, context), context.body)
+      },
+      {
+        ...requires('secret_references.test', 'Test a secret reference that is not stored, step by step'),
+        body: CreateSecretReference,
+        response: { 200: SecretReferenceTest, ...problems('invalid', 'unauthenticated', 'forbidden', 'rate_limited') },
+      },
+    )
+    .post(
+      '/:secretReferenceId/test',
+      (context) => {
+        const { secretReferenceId } = context.params
+        gatehouse.mayTakeLong(context.request)
+        return testSecretReference(
+          gatehouse,
+          actorOf(gatehouse, context),
+          secretReferenceId,
+          context.body.fresh === true,
+        )
+      },
+      {
+        ...requires('secret_references.test', 'Test a secret reference at its manager, step by step'),
+        body: TestSecretReference,
+        response: {
+          200: SecretReferenceTest,
+          ...problems('invalid', 'unauthenticated', 'forbidden', 'not_found', 'rate_limited'),
+        },
+      },
+    )
+    .get(
+      '/:secretReferenceId/health',
+      ({ params, caller }) => readHealth(gatehouse, caller, params.secretReferenceId),
+      {
+        ...requires('secret_references.read', 'What this node knows of a secret reference; its manager is not asked'),
+        response: { 200: SecretReferenceHealth, ...problems('unauthenticated', 'forbidden', 'not_found') },
       },
     )
 

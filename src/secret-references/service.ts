@@ -16,6 +16,7 @@ import { assertNone, readNewReference, readUpdate, saysAnything, textOfTags } fr
 import { presentSecretReference } from './present.ts'
 import { openAuthConfig, sealAuthConfig } from './sealed-auth-config.ts'
 import {
+  type AllowedWorkspace,
   findSecretReference,
   findWorkspaces,
   isMapped,
@@ -172,14 +173,26 @@ async function putAccess(tx: Tx, row: SecretReferenceRow, { allowed_workspaces: 
   else if (allowed) await putAllowedWorkspaces(tx, row.id, await workspaceIds(tx, row.organisationId, allowed))
 }
 
-/** The ids of workspaces that are named by id or slug; the same one may be named twice. */
 async function workspaceIds(tx: Tx, organisationId: string, named: readonly string[]): Promise<string[]> {
-  const found = await findWorkspaces(tx, organisationId, named)
+  return (await getNamedWorkspaces(tx, organisationId, named)).map(({ id }) => id)
+}
+
+/**
+ * The workspaces of `allowed_workspaces`, each once, however often and by which name it is there.
+ *
+ * @throws GatehouseError `invalid` for those that are unknown
+ */
+export async function getNamedWorkspaces(
+  db: Reader,
+  organisationId: string,
+  named: readonly string[],
+): Promise<AllowedWorkspace[]> {
+  const found = await findWorkspaces(db, organisationId, named)
   const known = new Set(found.flatMap(({ id, slug }) => [id, slug]))
   assertNone(
     named.flatMap((name, i) => (known.has(name) ? [] : [{ path: `allowed_workspaces[${i}]`, message: 'is unknown' }])),
   )
-  return found.map(({ id }) => id)
+  return found
 }
 
 /** Under the slug that was asked for, or under the one that the name makes. */

@@ -24,14 +24,16 @@ export async function findSecretReference(
   idOrSlug: string,
 ): Promise<SecretReferenceRow | undefined> {
   const { secretReferences: t } = db.tables
-  const isMeant = UUID.test(idOrSlug) ? eq(t.id, idOrSlug) : eq(t.slug, idOrSlug)
   const [row] = await db
     .select()
     .from(t)
-    .where(and(eq(t.organisationId, organisationId), isMeant))
+    .where(isNamed(t, organisationId, idOrSlug))
     .limit(1)
   return row
 }
+
+const isNamed = (t: Tables['secretReferences'], organisationId: string, idOrSlug: string) =>
+  and(eq(t.organisationId, organisationId), UUID.test(idOrSlug) ? eq(t.id, idOrSlug) : eq(t.slug, idOrSlug))
 
 /**
  * The row as it is now, which nobody else changes until the end of the change. Whoever maps a field to a reference takes
@@ -90,6 +92,22 @@ export function listAllowedWorkspaces(db: Reader, referenceId: string): PromiseL
     .innerJoin(w, eq(w.id, t.workspaceId))
     .where(and(eq(t.referenceId, referenceId), eq(w.status, 'active')))
     .orderBy(asc(w.id))
+}
+
+/**
+ * A reference with the workspaces that it names, archived ones too: as one statement saw them, so that nobody is let in
+ * by a list that was made for another auth_config.
+ */
+export async function findWithWorkspaces(db: Reader, organisationId: string, idOrSlug: string) {
+  const { secretReferences: t, secretReferenceWorkspaces: m, workspaces: w } = db.tables
+  const rows = await db
+    .select({ row: t, workspace: { id: w.id, slug: w.slug, status: w.status } })
+    .from(t)
+    .leftJoin(m, eq(m.referenceId, t.id))
+    .leftJoin(w, eq(w.id, m.workspaceId))
+    .where(isNamed(t, organisationId, idOrSlug))
+  const [first] = rows
+  return first && { row: first.row, named: rows.flatMap(({ workspace }) => workspace ?? []) }
 }
 
 /** The active workspaces that are meant by ids or slugs. */

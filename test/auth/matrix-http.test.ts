@@ -4,6 +4,7 @@ import { EXTENSIONS, OPERATIONS } from '../../src/auth/operations.ts'
 import { CALLERS, type CallerKind, makeCallers } from '../support/callers.ts'
 import { dataOf } from '../support/data.ts'
 import { DIALECTS } from '../support/database.ts'
+import { createFakeManager, everyManager } from '../support/fake-manager.ts'
 import { expectProblem, useWorld, type World } from '../support/scenario.ts'
 import { addPerson } from '../support/tenants.ts'
 import { SECRET_REFERENCE } from '../support/things.ts'
@@ -101,13 +102,18 @@ the organisation of one's own    200   403   403      403     403    403     403
   GET /audit-logs
 secret references, new           200   403   403      403     403    403     403    200  403  200  401     401     401      401     401
   POST /secret-references
+  POST /secret-references/test
 secret references, to list       200   403   403      403     403    403     200    200  403  200  401     401     401      401     401
   GET /secret-references
 a secret reference, to look at   200   403   403      403     403    403     200    200  403  404  401     401     401      401     401
   GET /secret-references/:secretReferenceId
-a secret reference, to change    200   403   403      403     403    403     403    200  403  404  401     401     401      401     401
+a secret reference, to care for  200   403   403      403     403    403     403    200  403  404  401     401     401      401     401
   PUT /secret-references/:secretReferenceId
   DELETE /secret-references/:secretReferenceId
+  POST /secret-references/:secretReferenceId/test
+  GET /secret-references/:secretReferenceId/health
+the secret itself                403   403   403      403     403    403     200    403  403  403  401     401     401      401     401
+  POST /secret-references/:secretReferenceId/resolve
 
 an organisation by its id        200   403   403      403     403    403     403    200  403  403  401     401     401      401     401
   GET /workspace-exclusions/input-guardrails?organisation_id=$organisation
@@ -150,6 +156,9 @@ const BODIES: Record<string, object> = {
   'PUT /admin/workspaces/:workspaceId/users/:userId': { role: 'manager' },
   'POST /secret-references': SECRET_REFERENCE,
   'PUT /secret-references/:secretReferenceId': { description: 'd' },
+  'POST /secret-references/test': SECRET_REFERENCE,
+  'POST /secret-references/:secretReferenceId/test': {},
+  'POST /secret-references/:secretReferenceId/resolve': { workspace_id: '$workspace' },
   'PUT /admin/organisation/defaults': { input_guardrails: [] },
   'PUT /admin/organisation/settings': { debug_log: 1 },
   'PUT /workspace-exclusions/input-guardrails': { workspaces: [], organisation_id: '$organisation' },
@@ -168,6 +177,7 @@ const SAMPLE = new Set([
   'PUT /admin/workspaces/:workspaceId/users/:userId',
   'PUT /admin/organisation/settings',
   'GET /secret-references/:secretReferenceId',
+  'POST /secret-references/:secretReferenceId/resolve',
 ])
 
 interface Row {
@@ -208,16 +218,17 @@ afterAll(() => {
 
 describe.each(DIALECTS)('who may do what: %s', (dialect) => {
   let keys: Record<CallerKind, string | null>
-  const world = useWorld(dialect, async (opened) => {
+  const setUp = async (opened: World) => {
     keys = await makeCallers(opened)
-  })
+  }
+  const world = useWorld(dialect, setUp, '', { managers: everyManager(createFakeManager()) })
 
   test('every route below /v1 has its row, and every other operation of the contract waits for its route', () => {
     const served = createApp(world().gatehouse, { checkAnswers: false }).routes.flatMap(({ method, path }) =>
       path.startsWith('/v1/') ? [`${method} ${path.slice('/v1'.length)}`] : [],
     )
     expect([...listed].sort()).toEqual(served.sort())
-    expect(ROWS).toHaveLength(70)
+    expect(ROWS).toHaveLength(74)
     // 149 of the contract, 9 of ours
     expect(ROWS.length + pending.length).toBe(158)
   })

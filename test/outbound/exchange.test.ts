@@ -196,6 +196,18 @@ describe('a connection', () => {
     expect([ports[2], ports[4]]).toEqual([ports[2], ports[2]])
   })
 
+  test('that was kept is no way around the rules', async () => {
+    const urls: (string | undefined)[] = []
+    const server = await kept(startServer((request, response) => void response.end(void urls.push(request.url))))
+    const transport = open(server.port)
+    const host = `127.0.0.1:${server.port}`
+    await get(transport, `http://${host}/`)
+    for (const url of [`http://a@${host}/`, `http://${host}/#a`, `http://${host}/a b`, `http:\\\\${host}`, '', 'x']) {
+      expect(await failureOf(get(transport, url)), url).toMatchObject({ failure: 'address_refused', step: 'address' })
+    }
+    expect(urls).toEqual(['/'])
+  })
+
   test('that was kept and holds more than was asked for is not used again', async () => {
     const server = await kept(startCanned(`${text('first')}${text('poison')}`))
     const transport = open(server.port)

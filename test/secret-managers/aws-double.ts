@@ -108,10 +108,14 @@ export function awsDouble(authConfig: AwsAuthConfig, answers: Answers = {}, sett
   return Object.assign(double, openAws(authConfig, transport, settings), { asked: () => requests.map(nameOf) })
 }
 
-function nameOf({ method, url, headers, body }: OutboundRequest): string {
+/** The SDK writes JSON as bytes, and forms as text. */
+export const sent = ({ body = '' }: OutboundRequest): string => Buffer.from(body as string).toString('utf8')
+
+function nameOf(request: OutboundRequest): string {
+  const { method, url, headers } = request
   const target = headers['x-amz-target']
   if (target !== undefined) return target.replace('secretsmanager.', '')
-  return new URLSearchParams(String(body)).get('Action') ?? `${method} ${new URL(url).pathname}`
+  return new URLSearchParams(sent(request)).get('Action') ?? `${method} ${new URL(url).pathname}`
 }
 
 /** Whose credentials signed a request. */

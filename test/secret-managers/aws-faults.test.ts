@@ -249,8 +249,9 @@ describe("the manager's own words", () => {
   })
 
   test('are never those of the SDK', async () => {
-    expect(await wordsOf('')).toBeUndefined()
-    const page = await awsDouble(ACCESS_KEY, { GetSecretValue: HTML }).failure()
-    expect(page.managerMessage).toBeUndefined()
+    for (const GetSecretValue of [HTML, { status: 400, body: { __type: 'AccessDeniedException' } }]) {
+      const error = await awsDouble(ACCESS_KEY, { GetSecretValue }).failure()
+      expect(error.managerMessage).toBeUndefined()
+    }
   })
 })

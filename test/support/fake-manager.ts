@@ -49,6 +49,9 @@ export function createFakeManager(answer: Answer = () => text('a secret')): Fake
   return fake
 }
 
+/** It stands for every manager. */
+export const everyManager = (fake: FakeManager) => ({ aws_sm: fake, azure_kv: fake, hashicorp_vault: fake })
+
 export const text = (content: string, version: string | null = null): FetchedSecret => ({ content, version })
 
 /** A manager that fails so, at the step where such a failure belongs. */
@@ -98,7 +101,7 @@ export function openFakeValues(
         }
       },
     },
-    managers: { aws_sm: manager, azure_kv: manager, hashicorp_vault: manager },
+    managers: everyManager(manager),
     now: () => clock.now,
     random: () => 0,
     ...options,

@@ -43,8 +43,14 @@ export interface TestGatehouse {
   close(): Promise<void>
 }
 
+type OpenOptions = Parameters<typeof openGatehouse>[2]
+
 /** An installation in a throw-away folder, before bootstrap. */
-export async function openEmptyGatehouse(dialect: Database['dialect'] = 'sqlite', config = '') {
+export async function openEmptyGatehouse(
+  dialect: Database['dialect'] = 'sqlite',
+  config = '',
+  options: OpenOptions = {},
+) {
   const dir = freshFolder()
   const paths = pathsBelow(dir)
   createInstallation(paths)
@@ -63,7 +69,7 @@ export async function openEmptyGatehouse(dialect: Database['dialect'] = 'sqlite'
   const log: string[] = []
   const write = (line: string) => void log.push(line)
   const loaded = loadConfig({ path: paths.config, env })
-  const open = () => openGatehouse(loaded, createLog({ level: 'debug', write }))
+  const open = () => openGatehouse(loaded, createLog({ level: 'debug', write }), options)
   return { gatehouse: await open(), dir, log, open }
 }
 
@@ -72,8 +78,12 @@ export async function openEmptyGatehouse(dialect: Database['dialect'] = 'sqlite'
  *
  * @param config lines of TOML, table headers included
  */
-export async function openTestGatehouse(dialect: Database['dialect'] = 'sqlite', config = ''): Promise<TestGatehouse> {
-  const { gatehouse, dir, log, open } = await openEmptyGatehouse(dialect, config)
+export async function openTestGatehouse(
+  dialect: Database['dialect'] = 'sqlite',
+  config = '',
+  options: OpenOptions = {},
+): Promise<TestGatehouse> {
+  const { gatehouse, dir, log, open } = await openEmptyGatehouse(dialect, config, options)
   const made = await bootstrap(gatehouse, { organisation: 'Test', email: 'owner@example.com', uid: 0 })
   const call = callOf(gatehouse, made.admin_key)
   return {

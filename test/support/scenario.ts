@@ -36,10 +36,11 @@ export function useWorld(
   dialect: Database['dialect'] = 'sqlite',
   setUp: (world: World) => Promise<unknown> = async () => {},
   config = '',
+  options: Parameters<typeof openTestGatehouse>[2] = {},
 ): () => World {
   let world: World | undefined
   beforeAll(async () => {
-    const opened = await openTestGatehouse(dialect, config)
+    const opened = await openTestGatehouse(dialect, config, options)
     world = { ...opened, keys: { admin: opened.made.admin_key }, names: { ...opened.made } }
     await setUp(world)
   })

@@ -1,3 +1,4 @@
+import { eq } from 'drizzle-orm'
 import { GRANTABLE } from '../../schema/api/permissions.ts'
 import { maskKey, newApiKey } from '../../src/api-keys/key.ts'
 import type { KeyType } from '../../src/auth/caller.ts'
@@ -109,6 +110,16 @@ export async function addKey(
     tx.changed('api_key', id)
   })
   return key
+}
+
+/** As another node does it before this one has polled: the row is gone, the cache does not know. */
+export async function revokeUnnoticed(gatehouse: Gatehouse, key: string): Promise<void> {
+  const actor = { kind: 'cli', uid: 0, organisationId: 'test', command: 'test' } as const
+  await gatehouse.audited(actor, { action: 'test.revoke' }, async (tx) => {
+    const { apiKeys: t } = tx.tables
+    const ofKey = eq(t.digest, gatehouse.digestKey(key))
+    await tx.update(t).set({ deletedAt: tx.now }).where(ofKey).returning({ id: t.id })
+  })
 }
 
 const change = (gatehouse: Gatehouse, organisationId: string, work: (tx: Tx) => Promise<void>): Promise<void> =>
