@@ -1,4 +1,5 @@
 import './scrub-environment.ts'
+import './forbid-core-dumps.ts'
 import type { Io } from './cli/command.ts'
 import { runCli } from './cli/run.ts'
 import { createLog, describeError } from './log.ts'

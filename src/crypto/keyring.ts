@@ -8,6 +8,8 @@ const PURPOSES = ['data', 'api_key_pepper', 'audit_signing', 'fingerprint', 'cur
 type Purpose = (typeof PURPOSES)[number]
 
 export type KeyringRow = Tables['keyring']['$inferSelect']
+/** What it takes to open a row. */
+export type SealedKeyringRow = Omit<KeyringRow, 'createdAt'>
 
 /** Every key in use, in clear: random, and derived from nothing, so that rotating the master key changes none (decision 41). */
 export interface Keyring {
@@ -80,7 +82,7 @@ function sealedRow(purpose: string, id: string, bytes: Buffer, masterKey: Sealin
  * @throws StartError 78 MASTER_KEY_MISMATCH when a row's master key is not in the source, or does not open it
  */
 export function openKeyring(
-  rows: readonly KeyringRow[],
+  rows: readonly SealedKeyringRow[],
   masterKeys: MasterKeys,
   known: KnownKeys = new Map(),
 ): Keyring {
@@ -106,7 +108,7 @@ export function openKeyring(
   }
 }
 
-function openRow(row: KeyringRow, masterKeys: MasterKeys): Redacted<Buffer> {
+function openRow(row: SealedKeyringRow, masterKeys: MasterKeys): Redacted<Buffer> {
   // the blob's own key id counts: `sealed_by` beside it may be read by people, and the two are written together
   const id = sealingKeyId(row.sealed)
   const masterKey = masterKeys.find((key) => key.id === id && key.id === row.sealedBy)

@@ -2,8 +2,10 @@ import { SQL, type TransactionSQL } from 'bun'
 import { sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/bun-sql'
 import { postgresTables as tables } from '../../schema/db/tables.ts'
+import type { SealedKeyringRow } from '../crypto/keyring.ts'
 import { GatehouseError } from '../errors.ts'
 import { EXIT, StartError } from '../start-error.ts'
+import { type Admit, SELECT_KEYRING } from './admit.ts'
 import { type ChangeFeed, followChanges } from './changes.ts'
 import { CLOSURE_MS, overloaded, PROBE_MS, QUEUE_BOUND, requireLife, settledWithin } from './closure.ts'
 import type { AuditDraft, Change, Database, Reader, Tx } from './database.ts'
@@ -17,6 +19,7 @@ export interface PostgresOptions {
   url: string
   /** instead of one in the URL */
   password?: string | undefined
+  admit?: Admit
   /** connections of this node: half for changes, half for reading, so that neither waits for the other */
   poolSize?: number
   /** milliseconds between looks at what other nodes changed */
@@ -58,6 +61,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
     await Promise.all([writers.close({ timeout: 1 }), readers.close({ timeout: 1 })])
   }
   try {
+    options.admit?.(await onConnection(writers, deadlineMs, readKeyring))
     await migratePostgres(writers)
     const revision = await onConnection(writers, deadlineMs, ensureInstallation)
     const feed = followChanges(readers, options.pollMs ?? 500, revision)
@@ -66,6 +70,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
     await closePools()
     throw startErrorOf(error) ?? error
   }
+}
+
+/** Nothing where there is no schema yet. */
+async function readKeyring(client: SQL): Promise<SealedKeyringRow[]> {
+  const [table]: { found: string | null }[] = await client`SELECT to_regclass('keyring')::text AS found`
+  return table?.found ? client.unsafe(SELECT_KEYRING) : []
 }
 
 async function ensureInstallation(client: SQL): Promise<number> {

@@ -1,4 +1,6 @@
 import type { Database as Connection } from 'bun:sqlite'
+import type { SealedKeyringRow } from '../crypto/keyring.ts'
+import { type Admit, SELECT_KEYRING } from './admit.ts'
 import type { Database } from './database.ts'
 import { type GroupCommit, groupCommit } from './group-commit.ts'
 import { lockDataDir } from './lock.ts'
@@ -9,6 +11,7 @@ export interface SqliteOptions {
   dataDir: string
   /** whether a missing database is made; false for commands that only make sense on an existing one */
   create: boolean
+  admit?: Admit
   allowNetworkFilesystem?: boolean
   /** milliseconds that a closure may take; 5,000 unless a test is in a hurry */
   closureMs?: number
@@ -29,6 +32,7 @@ export function openSqlite(options: SqliteOptions): Database {
     ensureFile(options.dataDir, path, options.create)
     const writer = connect(path, 'write')
     undo.push(() => writer.close())
+    options.admit?.(writer.query(SELECT_KEYRING).all() as SealedKeyringRow[])
     migrateSqlite(writer)
     const reader = connect(path, 'read')
     undo.push(() => reader.close())

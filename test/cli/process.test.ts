@@ -3,8 +3,12 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dir, '../..')
 
-async function run(args: string[], env: Record<string, string> = {}) {
-  const child = Bun.spawn([process.execPath, ...args], {
+const run = (args: string[], env: Record<string, string> = {}) => spawn([process.execPath, ...args], env)
+/** `$0` is Bun. */
+const runShell = (script: string) => spawn(['sh', '-c', script, process.execPath], {})
+
+async function spawn(command: string[], env: Record<string, string>) {
+  const child = Bun.spawn(command, {
     env: { PATH: process.env['PATH'], ...env },
     stdout: 'pipe',
     stderr: 'pipe',
@@ -35,6 +39,17 @@ test('what SDKs and drivers would read is gone before anything else is loaded (C
 test('main.ts imports the scrubbing first: imports run in order, before any line of code', async () => {
   const [first] = new Bun.Transpiler({ loader: 'ts' }).scanImports(await Bun.file(join(root, 'src/main.ts')).text())
   expect(first?.path).toBe('./scrub-environment.ts')
+})
+
+test.if(process.platform === 'linux')('a process that dies leaves no copy of its memory (decision 42)', async () => {
+  const forbid = JSON.stringify(join(root, 'src/forbid-core-dumps.ts'))
+  const read =
+    "['limits', 'coredump_filter'].map((name) => require('node:fs').readFileSync('/proc/self/' + name, 'utf8')).join('')"
+  const script = `ulimit -c unlimited 2>/dev/null; exec "$0" -e '${`import ${forbid}; console.log(${read})`.replaceAll("'", "'\\''")}'`
+  const { out } = await runShell(script)
+  expect(out).toMatch(/^Max core file size +0 +0 /m)
+  expect(out.trim()).toEndWith('00000000')
+  expect(await Bun.file(join(root, 'src/main.ts')).text()).toContain("import './forbid-core-dumps.ts'")
 })
 
 test('the exit code and the two streams reach the shell', async () => {
