@@ -63,7 +63,7 @@ export function createApp(gatehouse: Gatehouse, options: { checkAnswers: boolean
           answers.failure(context, context.error),
         ),
         // All that Elysia is to see: were the body named here, it would parse one for every route.
-        { toString: () => '({ error, request, route, call }) => { return }' },
+        { toString: () => 'async ({ error, request, route, call }) => { return }' },
       ),
     )
     .use(healthRoutes(gatehouse))

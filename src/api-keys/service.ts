@@ -9,6 +9,7 @@ import { GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { assertMetadata } from '../organisation/metadata.ts'
 import { keySettings } from '../organisation/settings.ts'
+import { lockWorkspace } from '../workspaces/store.ts'
 import { columnsOfNew, type KeyOptions } from './fields.ts'
 import { type KeyLetter, maskKey, newApiKey } from './key.ts'
 import { assertMayMake } from './minting.ts'
@@ -45,7 +46,8 @@ export const newKeyOf = (type: KeyType): string => newApiKey(LETTERS[type])
 /**
  * Makes an API key. The clear key is in this answer and nowhere else.
  *
- * @throws GatehouseError `invalid` (name the field), `forbidden` for more than the actor is or has (decisions 31, 32)
+ * @throws GatehouseError `invalid` (name the field), `forbidden` for more than the actor is or has (decisions 31, 32),
+ *         `not_found` for a workspace that has just been archived
  */
 export async function createApiKey(
   { audited, read, digestKey }: Deps,
@@ -63,7 +65,11 @@ export async function createApiKey(
   const id = Bun.randomUUIDv7()
   const what = { action: `${resourceOf(type)}.create`, workspaceId, resourceId: id, resourceName: name }
   return audited(actor, what, async (tx) => {
-    if (userId !== null && workspaceId !== null) await getMember(tx, workspaceId, userId)
+    if (workspaceId !== null) {
+      // Members are removed under the same lock: who is going gets no key that would be theirs when they come back.
+      await lockWorkspace(tx, workspaceId)
+      if (userId !== null) await getMember(tx, workspaceId, userId)
+    }
     if (actor.kind === 'key') {
       const { metadataSchema } = await keySettings(tx, organisationId, workspaceId ?? '')
       assertMetadata(metadataSchema, input.defaults?.metadata ?? null, 'defaults.metadata')

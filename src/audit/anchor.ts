@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { and, eq, gt } from 'drizzle-orm'
 import type { Reader } from '../db/database.ts'
 import { describeError, type Log } from '../log.ts'
+import { giveToOwnerOf } from '../owner.ts'
 import { EXIT, StartError } from '../start-error.ts'
 import type { Head } from './chain.ts'
 import { findHead } from './head.ts'
@@ -52,6 +53,7 @@ export async function writeAnchor(dataDir: string, { chainId, seq, hash }: Head)
   const path = pathIn(dataDir)
   const file = await open(`${path}.new`, 'w', 0o600)
   try {
+    await giveToOwnerOf(dataDir, file)
     await file.writeFile(`${JSON.stringify({ chain_id: chainId, seq, hash } satisfies Anchor)}\n`)
     await file.sync()
   } finally {

@@ -1,3 +1,5 @@
+import { SECRET_FIELDS } from '../../schema/api/secret-references.ts'
+import { shown } from '../errors.ts'
 import { isRawJson } from '../json.ts'
 
 /** Gives the fingerprint of the value of a field, named in dotted form (`auth_config.vault_token`). */
@@ -9,6 +11,8 @@ export type Fingerprint = (field: string, value: string) => string
  */
 const SECRET_LAST_WORD =
   /(?:^|_)(?:key|token|secret|secret_id|password|passphrase|authorization|credentials?|cookie|link)$/
+/** Wherever they stand: a client may forget the auth_config around them. */
+const SECRET_NAMES: ReadonlySet<string> = new Set(SECRET_FIELDS)
 /** Every value below one of these is secret. */
 const SECRET_CONTAINERS = new Set(['auth_config', 'configurations', 'custom_headers', 'key_material'])
 /** Named like secrets, or among them, and none. */
@@ -67,7 +71,9 @@ function walk(value: unknown, path: string, isSecret: boolean, fingerprint: Fing
   if (typeof value === 'object' && value !== null && !isRawJson(value)) {
     const members = Object.entries(value).map(([name, member]) => {
       const at = path === '' ? name : `${path}.${name}`
-      return [withoutKeys(name), walk(member, at, isSecretField(name, isSecret, member), fingerprint)]
+      // Where secrets are, one may stand in the place of a name.
+      const told = isSecret ? shown(name) : withoutKeys(name)
+      return [told, walk(member, at, isSecretField(name, isSecret, member), fingerprint)]
     })
     return Object.fromEntries(members)
   }
@@ -76,13 +82,21 @@ function walk(value: unknown, path: string, isSecret: boolean, fingerprint: Fing
   return typeof value === 'string' ? shortened(withoutKeys(value)) : value
 }
 
+/** @param name `auth_config[vault_token]` too, as queries and forms write what is below something */
 function isSecretField(name: string, isBelowSecret: boolean, value?: unknown): boolean {
-  const word = name
+  const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .toLowerCase()
     .replaceAll('-', '_')
-  if (typeof value === 'string' && PLAIN_VALUES.get(word)?.test(value)) return false
-  return !PLAIN.has(word) && (isBelowSecret || SECRET_CONTAINERS.has(word) || SECRET_LAST_WORD.test(word))
+    .split(/[.[\]]+/)
+    .filter((word) => word !== '')
+    .map((word) => word.replace(/^masked_/, ''))
+  if (typeof value === 'string' && PLAIN_VALUES.get(words.at(-1) ?? '')?.test(value)) return false
+  // There, a plain name may stand for another one: secret_key for aws_secret_access_key.
+  if (isBelowSecret) return true
+  const isSecret = (word: string) =>
+    SECRET_CONTAINERS.has(word) || SECRET_NAMES.has(word) || SECRET_LAST_WORD.test(word)
+  return words.some((word) => !PLAIN.has(word) && isSecret(word))
 }
 
 const shortened = (text: string): unknown =>

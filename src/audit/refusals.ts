@@ -35,8 +35,12 @@ type Accountable = Pick<Caller, 'keyId' | 'type' | 'organisationId' | 'workspace
 }
 
 export interface Refusals {
-  /** Counts a refusal, and starts to write its row if it is the first of its kind in this minute. Never throws. */
-  note(refusal: Refusal): void
+  /**
+   * Counts a refusal, and starts to write its row if it is the first of its kind in this minute. Never throws.
+   *
+   * @returns what has become of the row, if there is one; undefined: it is counted
+   */
+  note(refusal: Refusal): Promise<{ isStored: boolean }> | undefined
   /** The same for one whose key is still looked for: it counts when the promise resolves, which must not reject. */
   noteWhenFound(refusal: Promise<Refusal>): void
   /** Writes what was counted, and resolves when every row is stored or given up; at shutdown. */
@@ -61,18 +65,23 @@ export function createRefusals(
   const looking = new Set<Promise<void>>()
 
   /** The first of its kind, with the request itself. */
-  function writeFirst(row: UnplacedRow, { request, resourceId }: Refusal): void {
+  function writeFirst(kind: string, row: UnplacedRow, { request, resourceId }: Refusal) {
     const asked = ofRequest(request(), maskingFor(keys(), row.resource_type, resourceId))
-    tallies.write({ ...row, ...asked, resource_id: resourceId, details: { ...row.details, count: 1 } }, 1)
+    return tallies.writeFirst(kind, {
+      ...row,
+      ...asked,
+      resource_id: resourceId,
+      details: { ...row.details, count: 1 },
+    })
   }
 
   /** What gets no row at once, only one at the minute's end. */
   const countTogether = (kind: string, row: UnplacedRow): void =>
     tallies.count(tallies.find(kind) ?? tallies.begin(kind, () => row))
 
-  function note(refusal: Refusal): void {
+  function note(refusal: Refusal): Promise<{ isStored: boolean }> | undefined {
     const organisation = refusal.caller?.organisationId ?? organisationId()
-    if (organisation === undefined) return
+    if (organisation === undefined) return undefined
     const network = networkOf(refusal.clientIp)
     const kind = kindOf(refusal, network)
     const known = tallies.find(kind)
@@ -82,14 +91,15 @@ export function createRefusals(
     else {
       const row = rowOf(refusal, organisation, network)
       tallies.begin(kind, () => row)
-      writeFirst(row, refusal)
+      return writeFirst(kind, row, refusal)
     }
+    return undefined
   }
 
   return {
     note,
     noteWhenFound(refusal) {
-      const noted = refusal.then(note).finally(() => looking.delete(noted))
+      const noted = refusal.then((found) => void note(found)).finally(() => looking.delete(noted))
       looking.add(noted)
     },
     async flush() {

@@ -7,6 +7,7 @@ import { assertOwnOrganisation } from '../auth/tenancy.ts'
 import type { Reader } from '../db/database.ts'
 import { invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
+import { realTimeOf } from '../rfc3339.ts'
 import { presentAuditLog } from './present.ts'
 import { type AuditFilter, findPeople, isPerson } from './store.ts'
 
@@ -84,8 +85,8 @@ function readTimes({ start_time: start, end_time: end }: ListAuditLogsQuery, now
 }
 
 function readTime(field: string, text: string): number {
-  const time = Date.parse(text)
-  if (Number.isNaN(time)) throw invalidField(field, 'is no time that exists')
+  const time = realTimeOf(text)
+  if (time === undefined) throw invalidField(field, 'is no time that exists')
   return time
 }
 

@@ -1,5 +1,6 @@
 import { constants, type FileHandle, open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { giveToOwnerOf } from '../owner.ts'
 
 /** A file that rows are appended to; or a FIFO, which cannot be read back. */
 export interface SinkFile {
@@ -38,7 +39,11 @@ export async function openSinkFile(path: string): Promise<SinkFile> {
   const flags = O_APPEND | O_NONBLOCK | (isFifo ? O_WRONLY : O_RDWR | O_CREAT)
   const handle = await open(path, flags, 0o600)
   try {
-    if (found === undefined) await syncFolder(dirname(path))
+    if ((await handle.stat()).isFile() === isFifo) throw new Error('another file took its place while it was opened')
+    if (found === undefined) {
+      await giveToOwnerOf(dirname(path), handle)
+      await syncFolder(dirname(path))
+    }
     return isFifo ? fifoOver(handle) : await fileOver(path, handle)
   } catch (error) {
     await handle.close()

@@ -20,32 +20,56 @@ export interface Tallies {
   /** kinds of this minute */
   size(): number
   count(tally: Tally): void
-  /** Starts to write a row that stands for `count` of them. */
-  write(row: UnplacedRow, count: number): void
-  /** Writes what was counted, and resolves when every row is stored or given up. */
+  /** Writes the row of the first of a kind that has begun; where it cannot be stored, the kind counts one more. */
+  writeFirst(kind: string, row: UnplacedRow): Promise<{ isStored: boolean }>
+  /** Writes what was counted, and resolves when every row is stored or given up; at shutdown. */
   flush(): Promise<void>
 }
 
 export interface TalliesOptions {
   /** writes one row */
   record(row: UnplacedRow): Promise<void>
-  /** told what could not be written */
+  /** told at shutdown what could not be written; until then it is tried again at the end of each minute */
   lost(error: unknown, count: number): void
   /** UTC milliseconds */
   now?: (() => number) | undefined
 }
 
 export function createTallies({ record, lost, now = Date.now }: TalliesOptions): Tallies {
-  const writing = new Set<Promise<void>>()
+  const writing = new Set<Promise<unknown>>()
   let tallies = new Map<string, Tally>()
   let minute = 0
   let timer: ReturnType<typeof setTimeout> | undefined
+  let failure: unknown
 
-  function write(row: UnplacedRow, count: number): void {
+  function write(kind: string, row: UnplacedRow, counted: Tally): Promise<{ isStored: boolean }> {
     const written = record(row)
-      .catch((error: unknown) => lost(error, count))
+      .then(
+        () => ({ isStored: true }),
+        (error: unknown) => {
+          failure = error
+          keep(kind, counted)
+          return { isStored: false }
+        },
+      )
       .finally(() => writing.delete(written))
     writing.add(written)
+    return written
+  }
+
+  /** Counts once more what was counted and could not be stored. */
+  function keep(kind: string, { row, count, firstAt, lastAt }: Tally): void {
+    const tally = tallies.get(kind) ?? begin(kind, row)
+    tally.firstAt = tally.count === 0 ? firstAt : Math.min(tally.firstAt, firstAt)
+    tally.lastAt = Math.max(tally.lastAt, lastAt)
+    tally.count += count
+  }
+
+  function begin(kind: string, row: Tally['row']): Tally {
+    enterMinute()
+    const tally = { row, count: 0, firstAt: 0, lastAt: 0 }
+    tallies.set(kind, tally)
+    return tally
   }
 
   function endMinute(): void {
@@ -53,11 +77,12 @@ export function createTallies({ record, lost, now = Date.now }: TalliesOptions):
     timer = undefined
     const ended = tallies
     tallies = new Map()
-    for (const { row, count, firstAt, lastAt } of ended.values()) {
+    for (const [kind, tally] of ended) {
+      const { row, count, firstAt, lastAt } = tally
       if (count === 0) continue
       const times = { first_time: new Date(firstAt).toISOString(), last_time: new Date(lastAt).toISOString() }
       const told = row()
-      write({ ...told, details: { ...told.details, count, ...times } }, count)
+      void write(kind, { ...told, details: { ...told.details, count, ...times } }, tally)
     }
   }
 
@@ -76,21 +101,25 @@ export function createTallies({ record, lost, now = Date.now }: TalliesOptions):
       enterMinute()
       return tallies.get(kind)
     },
-    begin(kind, row) {
-      enterMinute()
-      const tally = { row, count: 0, firstAt: 0, lastAt: 0 }
-      tallies.set(kind, tally)
-      return tally
-    },
+    begin,
     size: () => tallies.size,
     count(tally) {
       tally.lastAt = now()
       if (tally.count++ === 0) tally.firstAt = tally.lastAt
     },
-    write,
+    writeFirst(kind, row) {
+      const at = now()
+      const base = tallies.get(kind)?.row ?? (() => row)
+      return write(kind, row, { row: base, count: 1, firstAt: at, lastAt: at })
+    },
     async flush() {
       endMinute()
       await Promise.all(writing)
+      const left = [...tallies.values()].filter(({ count }) => count > 0)
+      for (const tally of left) {
+        lost(failure, tally.count)
+        tally.count = 0
+      }
     },
   }
 }

@@ -1,7 +1,7 @@
 import type { Permission } from '../../schema/api/permissions.ts'
 import { isWellFormedKey } from '../api-keys/key.ts'
 import { maskedHeaders } from '../audit/mask.ts'
-import { GatehouseError, invalidField, shown } from '../errors.ts'
+import { GatehouseError, invalidField, notFound, shown } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { readJson } from '../http/body.ts'
 import { newRequestId } from '../http/request-id.ts'
@@ -248,7 +248,12 @@ function refuseBigIntegers(body: unknown): void {
 
 /** Elysia hands over null for a parameter that it cannot decode. */
 function assertDecoded(params: Record<string, string | null>): void {
-  for (const name in params) if (params[name] === null) throw invalidField('', 'the path must be percent-encoded UTF-8')
+  for (const name in params) {
+    const value = params[name]
+    if (value === null) throw invalidField('', 'the path must be percent-encoded UTF-8')
+    // PostgreSQL cannot even be asked for it.
+    if (value?.includes('\0')) throw notFound('resource')
+  }
 }
 
 /** Names are stored in one Unicode form, so that what looks alike is found alike (HT-4). */

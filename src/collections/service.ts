@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm'
 import type { CreateCollection, UpdateCollection } from '../../schema/api/collections.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import { assertSameWorkspace, workspaceForCreate } from '../auth/tenancy.ts'
+import { difference } from '../difference.ts'
 import { conflict, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
@@ -35,6 +36,7 @@ export async function createCollection({ audited, read }: Deps, actor: KeyActor,
         ...times,
       }
       await tx.insert(tx.tables.collections).values(row).returning({ id: tx.tables.collections.id })
+      tx.event.details = { after: told(row) }
       return { id, slug }
     })
   return withNewSlug('co', body.name, 'collections_slug', write)
@@ -51,14 +53,12 @@ export async function renameCollection(
   const { name } = body
   const { collections } = read.tables
   await audited(actor, event('collections.update', collection), async (tx) => {
-    const values = { name, lastUpdatedAt: tx.now }
-    const rows = await tx
-      .update(collections)
-      .set(values)
-      .where(eq(collections.id, collection.id))
-      .returning({ id: collections.id })
-    if (rows.length === 0) throw notFound('collection')
-    tx.event.details = { before: { name: collection.name }, after: { name } }
+    const isIt = eq(collections.id, collection.id)
+    // From here on nobody else changes it.
+    const [before] = await tx.update(collections).set({ id: collection.id }).where(isIt).returning()
+    if (before === undefined) throw notFound('collection')
+    await tx.update(collections).set({ name, lastUpdatedAt: tx.now }).where(isIt).returning({ id: collections.id })
+    tx.event.details = difference(told(before), told({ ...before, name }))
   })
   return {}
 }
@@ -81,8 +81,9 @@ export async function deleteCollection(
       .limit(1)
     if (held.children > 0 || held.prompts > 0 || partial !== undefined)
       throw conflict('the collection still holds prompts, partials or collections; move or delete them first')
-    const rows = await tx.delete(collections).where(eq(collections.id, collection.id)).returning({ id: collections.id })
-    if (rows.length === 0) throw notFound('collection')
+    const [deleted] = await tx.delete(collections).where(eq(collections.id, collection.id)).returning()
+    if (deleted === undefined) throw notFound('collection')
+    tx.event.details = { before: told(deleted) }
   })
   return {}
 }
@@ -93,6 +94,13 @@ export async function getCollection(read: Gatehouse['read'], caller: Caller, idO
   if (collection === undefined) throw notFound('collection')
   return collection
 }
+
+/** What an audit row says of a collection. */
+const told = ({ slug, name, parentCollectionId }: Pick<CollectionRow, 'slug' | 'name' | 'parentCollectionId'>) => ({
+  slug,
+  name,
+  parent_collection_id: parentCollectionId,
+})
 
 const event = (action: string, { workspaceId, id, name }: CollectionRow) => ({
   action,

@@ -1,4 +1,5 @@
-import type { GatehouseError } from '../errors.ts'
+import { PROBLEMS } from '../../schema/api/errors.ts'
+import { GatehouseError } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import type { AccessLog } from './access-log.ts'
 import { createHead } from './head.ts'
@@ -18,12 +19,14 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
       if (context.call?.once?.isReplay) headers['idempotent-replayed'] = 'true'
       return new Response(JSON.stringify(value), { headers })
     },
-    failure(context: RefusedContext, thrown: unknown): Response {
+    async failure(context: RefusedContext, thrown: unknown): Promise<Response> {
       let error = toGatehouseError(thrown)
       if (error.code === 'route_unknown') error = refusedMethod(context.request, allowedMethods) ?? error
       const requestId = context.call?.requestId ?? newRequestId()
+      const noted = noteRefusal(gatehouse, context, error, requestId)
+      if (noted !== undefined && waitsForItsRow(context, error) && !(await isStoredSoon(noted)))
+        error = refusalNotStored()
       accessLog.failed(context, error, requestId)
-      noteRefusal(gatehouse, context, error, requestId)
       const { status, headers } = problemHead(error)
       return new Response(problemBody(error, requestId), {
         status,
@@ -32,6 +35,21 @@ export function createAnswers(gatehouse: Gatehouse, accessLog: AccessLog, allowe
     },
   }
 }
+
+/** Like a change, a refusal of an administrative call is not answered as one before its row is stored (AU-2). */
+const waitsForItsRow = ({ route }: RefusedContext, { code }: GatehouseError): boolean =>
+  PROBLEMS[code].status < 500 && route?.endsWith('/render') !== true
+
+const STORED_WITHIN_MS = 2000
+
+/** Storage that does not say may hold a refusal up no longer than this. */
+const isStoredSoon = (noted: Promise<{ isStored: boolean }>): Promise<boolean> =>
+  Promise.race([noted.then(({ isStored }) => isStored), Bun.sleep(STORED_WITHIN_MS).then(() => false)])
+
+const refusalNotStored = (): GatehouseError =>
+  new GatehouseError('audit_unavailable', 'the audit trail cannot be written now; nothing was done', {
+    retryAfterSeconds: 5,
+  })
 
 /** What is left of the caller's rate limits, if it has any. */
 const limitsOf = ({ call }: RefusedContext): Record<string, string> | undefined =>

@@ -1,4 +1,6 @@
 import { PROBLEMS } from '../../schema/api/errors.ts'
+import { CreateSecretReference, UpdateSecretReference } from '../../schema/api/secret-references.ts'
+import { ResolveSecretReference, TestSecretReference } from '../../schema/api/secret-values.ts'
 import { withoutKeys } from '../audit/mask.ts'
 import type { Refusal } from '../audit/refusals.ts'
 import { type Call, requestInfo } from '../auth/guard.ts'
@@ -17,15 +19,20 @@ export interface RefusedContext {
   body?: unknown
 }
 
-/** Hands a refused request to the audit trail (decision 39); the answer does not wait for it, nor for whose key it was. */
+/**
+ * Hands a refused request to the audit trail (decision 39).
+ *
+ * @returns of a caller that is known, what has become of the row, where it is to have one of its own: the answer waits
+ *          for it (AU-2). It never waits to learn whose key was refused.
+ */
 export function noteRefusal(
   gatehouse: Gatehouse,
   context: RefusedContext,
   error: GatehouseError,
   requestId: string,
-): void {
+): Promise<{ isStored: boolean }> | undefined {
   const { request, route, call } = context
-  if (call?.isRecorded) return
+  if (call?.isRecorded) return undefined
   const { status, type } = PROBLEMS[error.code]
   const resourceId = targetOf(context)
   const isUnauthenticated = error.code === 'unauthenticated'
@@ -48,13 +55,15 @@ export function noteRefusal(
     step: error.step,
     request: asked,
   }
-  if (whose === undefined) gatehouse.refusals.note(refusal)
-  else {
-    // The request is gone when the key is found.
-    const kept = asked()
-    const of = (key: RefusedKey | undefined) => (key === undefined ? {} : { caller: key, isKeyUnknown: false })
-    gatehouse.refusals.noteWhenFound(whose.then((key) => ({ ...refusal, ...of(key), request: () => kept })))
+  if (whose === undefined) {
+    const noted = gatehouse.refusals.note(refusal)
+    return refusal.caller === undefined ? undefined : noted
   }
+  // The request is gone when the key is found.
+  const kept = asked()
+  const of = (key: RefusedKey | undefined) => (key === undefined ? {} : { caller: key, isKeyUnknown: false })
+  gatehouse.refusals.noteWhenFound(whose.then((key) => ({ ...refusal, ...of(key), request: () => kept })))
+  return undefined
 }
 
 /** Verbs that the permission of their route does not have. */
@@ -102,5 +111,18 @@ function targetOf({ params = {} }: RefusedContext): string | null {
 
 /** Of known callers alone, since a stranger could fill the trail with them; never the variables of a render. */
 function keptBody({ call, body, route = '' }: RefusedContext): unknown {
-  return call?.caller === undefined || route.endsWith('/render') || typeof body !== 'object' ? undefined : body
+  if (call?.caller === undefined || route.endsWith('/render') || typeof body !== 'object') return undefined
+  return route.startsWith('/v1/secret-references') ? knownFields(body) : body
+}
+
+const SECRET_REFERENCE_FIELDS = new Set(
+  [CreateSecretReference, UpdateSecretReference, TestSecretReference, ResolveSecretReference].flatMap((contract) =>
+    Object.keys(contract.properties),
+  ),
+)
+
+/** A field of another name is most likely a login under a wrong one: neither it nor its name is kept. */
+function knownFields(body: object | null): unknown {
+  if (body === null || Array.isArray(body)) return undefined
+  return Object.fromEntries(Object.entries(body).filter(([name]) => SECRET_REFERENCE_FIELDS.has(name)))
 }

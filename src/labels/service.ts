@@ -6,6 +6,7 @@ import { assertOwnOrganisation, workspaceForCreate } from '../auth/tenancy.ts'
 import { compiledInsert, compiledSelect, placeholders } from '../db/compiled.ts'
 import type { Reader } from '../db/database.ts'
 import { isUniqueViolation } from '../db/errors.ts'
+import { difference } from '../difference.ts'
 import { conflict, GatehouseError, invalidField, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 
@@ -42,6 +43,7 @@ export async function createLabel(
         lastUpdatedAt: tx.now,
       }
       await insertLabel(tx, row)
+      tx.event.details = { after: told(row) }
       tx.changed('label', id)
       return { id }
     },
@@ -66,14 +68,12 @@ export async function updateLabel(
   await audited(actor, event('labels.update', label), async (tx) => {
     if (body.name && body.name !== label.name)
       await refuseTakenName(tx, label.organisationId, label.workspaceId, body.name)
-    const rows = await tx
-      .update(labels)
-      .set({ ...values, lastUpdatedAt: tx.now })
-      .where(eq(labels.id, id))
-      .returning({ id: labels.id })
-    if (rows.length === 0) throw notFound('label')
-    const { name, description, colorCode } = label
-    tx.event.details = { before: { name, description, colorCode }, after: values }
+    // From here on nobody else changes it.
+    const [before] = await tx.update(labels).set({ id }).where(eq(labels.id, id)).returning()
+    if (before === undefined) throw notFound('label')
+    const after = { ...before, ...values, lastUpdatedAt: tx.now }
+    await tx.update(labels).set(after).where(eq(labels.id, id)).returning({ id: labels.id })
+    tx.event.details = difference(told(before), told(after))
     tx.changed('label', id)
   }).catch(rethrowTaken)
   return {}
@@ -88,8 +88,9 @@ export async function deleteLabel(
   const label = await getEditableLabel(read, actor.caller, id)
   const { labels } = read.tables
   await audited(actor, event('labels.delete', label), async (tx) => {
-    const rows = await tx.delete(labels).where(eq(labels.id, id)).returning({ id: labels.id })
-    if (rows.length === 0) throw notFound('label')
+    const [deleted] = await tx.delete(labels).where(eq(labels.id, id)).returning()
+    if (deleted === undefined) throw notFound('label')
+    tx.event.details = { before: told(deleted) }
     tx.changed('label', id)
   })
   return {}
@@ -159,6 +160,13 @@ const nameTaken = () => conflict('a label of this name exists here already; choo
 function rethrowTaken(error: unknown): never {
   throw isUniqueViolation(error, 'labels_name') ? nameTaken() : error
 }
+
+/** What an audit row says of a label. */
+const told = ({ name, description, colorCode }: Pick<LabelRow, 'name' | 'description' | 'colorCode'>) => ({
+  name,
+  description,
+  color_code: colorCode,
+})
 
 const event = (action: string, { workspaceId, id, name }: LabelRow) => ({
   action,

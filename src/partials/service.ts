@@ -3,7 +3,8 @@ import type { CreatePartial, UpdatePartial } from '../../schema/api/partials.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import { assertSameWorkspace } from '../auth/tenancy.ts'
 import { resolveCollection } from '../collections/store.ts'
-import { conflict, invalidField, notFound, shown } from '../errors.ts'
+import { difference } from '../difference.ts'
+import { conflict, invalidField, notFound, shownSlug } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
 import { checkPartial } from '../templates/template.ts'
@@ -72,17 +73,20 @@ export async function updatePartial({ audited, read }: Deps, actor: KeyActor, id
       .where(eq(partials.id, partial.id))
       .returning()
     if (updated === undefined) throw notFound('partial')
-    tx.event.details = { kind: 'partial', before: { name: partial.name, status: partial.status }, after: row }
+    tx.event.details = { kind: 'partial', ...difference(told(partial), told({ ...partial, ...row })) }
     tx.changed('partial', partial.id)
     if (typeof text !== 'string') {
       const latest = await findPartialVersion(tx, partial.id, updated.latestVersion)
       if (latest === undefined) throw notFound('partial')
-      if (description !== null)
-        await tx
-          .update(partialVersions)
-          .set({ description })
-          .where(eq(partialVersions.id, latest.id))
-          .returning({ id: partialVersions.id })
+      if (description === null) return latest.id
+      await tx
+        .update(partialVersions)
+        .set({ description })
+        .where(eq(partialVersions.id, latest.id))
+        .returning({ id: partialVersions.id })
+      const before = { ...told(partial), version_description: latest.description }
+      const after = { ...told({ ...partial, ...row }), version_description: description }
+      tx.event.details = { kind: 'partial', version: latest.number, ...difference(before, after) }
       return latest.id
     }
     const number = await takeNextPartialVersion(tx, partial.id)
@@ -137,11 +141,12 @@ export async function deletePartial(
     const users = await promptsUsingPartial(tx, partial, registry.findPartial(partial.workspaceId))
     if (users.length > 0 && !force)
       throw conflict(
-        `the partial is used by the prompts ${users.slice(0, MOST_NAMED).map(shown).join(', ')}; change them first, or delete with ?force=true`,
+        `the partial is used by the prompts ${users.slice(0, MOST_NAMED).map(shownSlug).join(', ')}; change them first, or delete with ?force=true`,
       )
-    const rows = await tx.delete(partials).where(eq(partials.id, partial.id)).returning({ id: partials.id })
-    if (rows.length === 0) throw notFound('partial')
-    tx.event.details = { kind: 'partial', ...(users.length > 0 && { forced_although_used_by: users }) }
+    const [deleted] = await tx.delete(partials).where(eq(partials.id, partial.id)).returning()
+    if (deleted === undefined) throw notFound('partial')
+    const forced = users.length > 0 && { forced_although_used_by: users }
+    tx.event.details = { kind: 'partial', before: told(deleted), ...forced }
     tx.changed('partial', partial.id)
   })
   return {}
@@ -162,6 +167,16 @@ export async function getPartialVersion(read: Gatehouse['read'], partial: Partia
   if (version === undefined) throw notFound('partial version')
   return version
 }
+
+/** What an audit row says of a partial; its texts are in its versions. */
+const told = (row: PartialRow) => ({
+  slug: row.slug,
+  name: row.name,
+  status: row.status,
+  collection_id: row.collectionId,
+  default_version: row.defaultVersion,
+  latest_version: row.latestVersion,
+})
 
 const eventOf = (action: string, { workspaceId, id, name }: PartialRow) => ({
   action,

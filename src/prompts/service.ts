@@ -8,7 +8,14 @@ import type { Gatehouse } from '../gatehouse.ts'
 import { withNewSlug } from '../slug.ts'
 import { draftVersion, patched, type VersionContent } from './draft.ts'
 import { getLatestVersion, getPrompt, getVersion, plainReference } from './lookup.ts'
-import { findVersionById, insertVersion, type PromptRow, takeNextVersion, updatePromptRow } from './store.ts'
+import {
+  findLabelledVersion,
+  findVersionById,
+  insertVersion,
+  type PromptRow,
+  takeNextVersion,
+  updatePromptRow,
+} from './store.ts'
 
 type Deps = Pick<Gatehouse, 'audited' | 'read' | 'registry'>
 
@@ -158,8 +165,10 @@ export async function deletePrompt(
   const prompt = await getPrompt(read, actor.caller, plainReference(reference))
   await audited(actor, promptEvent('prompts.delete', prompt), async (tx) => {
     const { prompts } = tx.tables
-    const rows = await tx.delete(prompts).where(eq(prompts.id, prompt.id)).returning({ id: prompts.id })
-    if (rows.length === 0) throw notFound('prompt')
+    const [deleted] = await tx.delete(prompts).where(eq(prompts.id, prompt.id)).returning()
+    if (deleted === undefined) throw notFound('prompt')
+    const { slug, name, collectionId, defaultVersion, latestVersion } = deleted
+    tx.event.details = { before: { slug, name, collectionId, defaultVersion, latestVersion } }
     tx.changed('prompt', prompt.id)
   })
   return {}
@@ -196,10 +205,12 @@ export async function labelVersion(
     const version = await findVersionById(tx, prompt.id, versionId)
     if (version === undefined) throw notFound('prompt version')
     if (labelId === null) {
-      await tx
+      const removed = await tx
         .delete(t)
         .where(and(eq(t.promptId, prompt.id), eq(t.versionId, versionId)))
         .returning({ labelId: t.labelId })
+      const before = removed.map((each) => each.labelId)
+      tx.event.details = { version: version.number, before: { label_ids: before }, after: { label_ids: [] } }
     } else {
       const [label] = await tx.select().from(labels).where(eq(labels.id, labelId)).limit(1)
       const isUsable =
@@ -207,6 +218,8 @@ export async function labelVersion(
         label.organisationId === actor.caller.organisationId &&
         (label.workspaceId === null || label.workspaceId === prompt.workspaceId)
       if (!isUsable) throw invalidField('label_id', 'is unknown in the workspace of this prompt')
+      const before = await findLabelledVersion(tx, prompt.id, labelId)
+      tx.event.details = { label_id: labelId, before: { version: before }, after: { version: version.number } }
       const moved = { versionId, assignedAt: tx.now }
       await tx
         .insert(t)
@@ -214,7 +227,6 @@ export async function labelVersion(
         .onConflictDoUpdate({ target: [t.promptId, t.labelId], set: moved })
         .returning({ labelId: t.labelId })
     }
-    tx.event.details = { version: version.number, label_id: labelId }
     tx.changed('prompt', prompt.id)
   })
   return {}

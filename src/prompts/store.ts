@@ -101,6 +101,18 @@ export async function findVersionById(db: Reader, promptId: string, id: string):
   return row
 }
 
+/** The number of the version that carries a label, null if none does. */
+export async function findLabelledVersion(db: Reader, promptId: string, labelId: string): Promise<number | null> {
+  const { promptVersions: v, promptLabels: t } = db.tables
+  const [row] = await db
+    .select({ number: v.number })
+    .from(t)
+    .innerJoin(v, eq(v.id, t.versionId))
+    .where(and(eq(t.promptId, promptId), eq(t.labelId, labelId)))
+    .limit(1)
+  return row?.number ?? null
+}
+
 /** The version that carries a label of the prompt's workspace, or one of the organisation. */
 export async function findVersionByLabel(db: Reader, promptId: string, label: string): Promise<VersionRow | undefined> {
   const { promptVersions: v, promptLabels, labels } = db.tables

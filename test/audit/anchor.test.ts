@@ -1,6 +1,15 @@
 import { Database as Connection } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
 import { verifyTrail } from '../../src/audit/verify.ts'
@@ -205,6 +214,14 @@ describe('a database that is older than its anchor', () => {
     })
     expect(logged).toHaveLength(1)
     expect(await verify()).toStartWith('0 ')
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('a command of root leaves nothing that the service cannot read', async () => {
+    const service = 12_345
+    const files = () => readdirSync(join(dir, 'data')).map((name) => data(name))
+    for (const path of [join(dir, 'data'), ...files()]) chownSync(path, service, service)
+    await during((gatehouse) => addLabels(gatehouse, ['of-root']))
+    for (const path of files()) expect([path, statSync(path).uid]).toEqual([path, service])
   })
 
   test('the anchor is there before bootstrap answers, so that a server killed then starts without a warning', async () => {

@@ -140,6 +140,8 @@ describe.each(DIALECTS)('GET /v1/audit-logs: %s', (dialect) => {
     'current_page=x',
     'start_time=yesterday',
     'start_time=2026-02-31T25:00:00Z',
+    'start_time=2026-02-30',
+    'end_time=2026-02-30T00:00:00Z',
     'start_time=2026-02-01&end_time=2026-01-01',
     'method=FETCH',
     'user_type=robot',

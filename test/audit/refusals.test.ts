@@ -10,12 +10,15 @@ const START = Date.UTC(2026, 0, 1)
 /** Refusals on a clock of their own, and the rows that they left. */
 function open() {
   const rows: UnplacedRow[] = []
+  const lost: number[] = []
+  const disk = { isFull: false }
   let now = START
   const refusals = createRefusals({
-    record: async (row) => void rows.push(row),
-    lost: (error) => {
-      throw error
+    async record(row) {
+      if (disk.isFull) throw new Error('disk full')
+      rows.push(row)
     },
+    lost: (_error, count) => void lost.push(count),
     keys: () => TEST_AUDIT_KEYS,
     organisationId: () => 'installation',
     now: () => now,
@@ -23,6 +26,8 @@ function open() {
   return {
     rows,
     refusals,
+    lost,
+    disk,
     advance: (ms: number) => (now += ms),
     total: () => rows.reduce((n, row) => n + counted(row), 0),
   }
@@ -121,17 +126,38 @@ describe('refusals', () => {
     expect(rows.map(counted)).toEqual([1, 1])
   })
 
-  test('a row that cannot be written is told of, and does not fail the request', async () => {
-    const lost: number[] = []
-    const refusals = createRefusals({
-      record: () => Promise.reject(new Error('disk full')),
-      keys: () => TEST_AUDIT_KEYS,
-      lost: (_error, count) => lost.push(count),
-      organisationId: () => 'o',
+  describe('rows that cannot be stored', () => {
+    const broken = () => {
+      const opened = open()
+      opened.disk.isFull = true
+      return opened
+    }
+
+    test('are counted until they can: none is missing from the sum', async () => {
+      const { rows, refusals, advance, total, lost, disk } = broken()
+      const noted = refusals.note(refusal())
+      refusals.note(refusal())
+      expect(await noted).toEqual({ isStored: false })
+      for (let minute = 0; minute < 3; minute++) {
+        advance(60_000)
+        refusals.note(refusal())
+        await Bun.sleep(0)
+      }
+      expect(rows).toEqual([])
+      disk.isFull = false
+      advance(60_000)
+      refusals.note(refusal({ status: 404 }))
+      await refusals.flush()
+      expect(total()).toBe(6)
+      expect(lost).toEqual([])
     })
-    for (let i = 0; i < 3; i++) refusals.note(refusal())
-    await refusals.flush()
-    expect(lost).toEqual([1, 2])
+
+    test('are told of at shutdown, as one number', async () => {
+      const { refusals, lost } = broken()
+      for (let i = 0; i < 3; i++) refusals.note(refusal())
+      await refusals.flush()
+      expect(lost).toEqual([3])
+    })
   })
 
   test('one whose key is still looked for is counted all the same, at shutdown too, as what it turns out to be', async () => {

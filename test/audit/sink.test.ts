@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   appendFileSync,
+  chownSync,
   existsSync,
   readFileSync,
   renameSync,
@@ -13,6 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { writeRows } from '../../src/audit/export.ts'
+import { openSinkFile } from '../../src/audit/sink-file.ts'
 import type { Database } from '../../src/db/database.ts'
 import { auditTrail } from '../support/audit.ts'
 import { DIALECTS, freshFolder } from '../support/database.ts'
@@ -90,6 +92,14 @@ async function until(isSo: () => boolean | Promise<boolean>, ms = 12_000): Promi
 const logged = ({ log }: TestGatehouse, event: string) => log.filter((line) => line.includes(`"event":"${event}"`))
 const ready = async ({ call }: TestGatehouse) => (await call('GET', '/readyz')).body.reasons ?? []
 
+test.skipIf(process.getuid?.() !== 0)('a sink that root begins belongs to whom its folder belongs to', async () => {
+  const service = 12_345
+  chownSync(folder, service, service)
+  const world = await open(true)
+  await addLabels(world, 1)
+  expect(statSync(sink()).uid).toBe(service)
+})
+
 describe.each(DIALECTS)('a second copy of the trail: %s', (dialect) => {
   test('is what an export writes, byte for byte, and a change is answered only when its row is in it', async () => {
     const world = await open(true, dialect)
@@ -128,6 +138,23 @@ describe.each(DIALECTS)('a second copy of the trail: %s', (dialect) => {
     await addLabels(node, 1)
     expect(text()).toBe(await exported(node))
   })
+})
+
+test('a file that takes the place of a FIFO while that is opened is not taken for one', async () => {
+  const row = '{"kind":"row","seq":1,"hash":"x"}\n'
+  writeFileSync(join(folder, 'file'), row)
+  for (let i = 0; i < 200; i++) {
+    rmSync(sink(), { force: true })
+    symlinkSync('/dev/null', sink())
+    const opening = openSinkFile(sink()).catch(() => undefined)
+    await Bun.sleep(Math.random())
+    symlinkSync('file', `${sink()}.new`)
+    renameSync(`${sink()}.new`, sink())
+    const opened = await opening
+    if (opened?.isFifo) await opened.append('a record for a FIFO\n')
+    await opened?.close()
+  }
+  expect(readFileSync(join(folder, 'file'), 'utf8')).toBe(row)
 })
 
 describe('a line that was cut off', () => {

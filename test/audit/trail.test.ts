@@ -110,10 +110,13 @@ describe('a change whose row cannot be written', () => {
     const before = await labels()
     expectProblem(await call('POST', '/v1/labels', { name: 'lost' }), 'storage_unavailable')
     expect(await labels()).toBe(before)
-    // The refusal of a stranger stays a refusal, though it leaves no row either.
+    // Nor is a refusal told as one (AU-2); that of a stranger is: nothing is known of them.
+    expectProblem(await call('POST', '/v1/labels', { nam: 'x' }), 'audit_unavailable')
     expectProblem(await call('POST', '/v1/labels', { name: 'x' }, { key: null }), 'unauthenticated')
-    await gatehouse.refusals.flush()
     other.run('DROP TRIGGER fault')
+    await gatehouse.refusals.flush()
+    const refused = (await call('GET', '/v1/audit-logs?response_status_code=400')).body.records
+    expect(refused.map((row: { metadata: { count: number } }) => row.metadata.count)).toEqual([1])
     other.close()
     expect((await call('POST', '/v1/labels', { name: 'kept' })).status).toBe(200)
     expect((await verifyTrail(gatehouse)).fault).toBeUndefined()
