@@ -8,6 +8,12 @@ import type { OutboundRequest, OutboundResponse, OutboundStep } from './transpor
 /** The largest secret of the three managers has 64 KiB (SM-4). */
 const BODY_LIMIT_BYTES = 1_048_576
 
+/** Each takes memory of its own: a body of 1 MiB in single bytes took 80 MB. A slow network makes a thousand of it. */
+const MOST_PARTS = 4_096
+
+/** `100 Continue` and the like, which nobody here asks for; a flood of them keeps the one thread busy. */
+const MOST_INTERIM = 8
+
 /** Login and read come at once; later ones are answered from the cache. Servers keep idle connections longer than this. */
 const IDLE_MS = 4_000
 
@@ -51,6 +57,7 @@ export function exchanged(agent: Agent, exchange: Exchange, sent: OutboundReques
   const { endpoint, signal } = exchange
   const { promise, resolve, reject } = Promise.withResolvers<OutboundResponse>()
   let asked: ClientRequest | undefined
+  let interim = 0
   const fail = (error: unknown) => {
     const failure = failureOf(error, exchange.step, endpoint, signal)
     reject(failure)
@@ -62,6 +69,9 @@ export function exchanged(agent: Agent, exchange: Exchange, sent: OutboundReques
     asked.on('error', fail)
     asked.once('socket', () => {
       exchange.step = 'read'
+    })
+    asked.on('information', () => {
+      if (++interim > MOST_INTERIM) fail(badResponse(endpoint, 'sends one interim answer after the other'))
     })
     asked.once('upgrade', () => fail(badResponse(endpoint, 'changed to another protocol')))
     asked.once('response', (response) => readWhole(response, endpoint, resolve, fail))
@@ -111,7 +121,7 @@ function readWhole(
   const { statusCode: status = 0, headers } = response
   const cut = () => fail(badResponse(endpoint, 'ended its answer before it was whole'))
   const tooLong = () => fail(badResponse(endpoint, 'answered with more than 1 MiB'))
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity' || !isPlain(headers['transfer-encoding'])) {
     return void fail(badResponse(endpoint, 'answered in an encoding that was not asked for'))
   }
   if (Number(headers['content-length']) > BODY_LIMIT_BYTES) return void tooLong()
@@ -120,7 +130,7 @@ function readWhole(
   response.on('data', (part: Buffer) => {
     size += part.length
     if (size > BODY_LIMIT_BYTES) tooLong()
-    else parts.push(part)
+    else if (parts.push(part) > MOST_PARTS) fail(badResponse(endpoint, 'answers in too many small pieces'))
   })
   response.once('error', cut)
   response.once('end', () => {
@@ -128,6 +138,9 @@ function readWhole(
     else resolve({ status, headers: joined(response.rawHeaders), body: Buffer.concat(parts) })
   })
 }
+
+/** In chunks, and nothing else: any other body may end with its connection, or is packed. */
+const isPlain = (transferEncoding = 'chunked'): boolean => transferEncoding.trim().toLowerCase() === 'chunked'
 
 /** Of a body that ends with its connection nobody can say whether it is whole. */
 const hasNoEnd = ({ headers }: IncomingMessage): boolean =>

@@ -37,7 +37,7 @@ export const failed = (
 ): OutboundError => new OutboundError(step, failure, `${named(endpoint)} ${words}`)
 
 const WAITED_FOR: Record<OutboundStep, string> = {
-  address: 'has no address yet: its name was still being looked up',
+  address: 'got no answer from DNS',
   connect: 'did not take the connection',
   tls: 'did not finish the TLS handshake',
   read: 'did not answer',

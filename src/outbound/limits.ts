@@ -64,7 +64,13 @@ export function createLimits(waitMs = WAIT_MS): Limits {
     }
     const timer = setTimeout(() => {
       leave()
-      reject(new OutboundError('connect', 'unreachable', 'too many calls to this host are under way; try again'))
+      reject(
+        new OutboundError(
+          'connect',
+          'unreachable',
+          'too many calls to this host, or to all hosts together, are under way; try again',
+        ),
+      )
     }, waitMs)
     signal.addEventListener('abort', abort)
     queue.push(waiting)

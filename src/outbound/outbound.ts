@@ -1,5 +1,5 @@
-import { lookup as systemLookup } from 'node:dns/promises'
 import { rootCertificates, type SecureContext } from 'node:tls'
+import { dns } from 'bun'
 import type { Config } from '../../schema/config.ts'
 import { CONNECT_MS, type ConnectStep, dial, trusting } from './dial.ts'
 import { createAgent, type Exchange, exchanged } from './exchange.ts'
@@ -152,8 +152,12 @@ function openTransport(surroundings: Surroundings, { ca, onStep }: TransportOpti
 const closed = () =>
   new OutboundError('connect', 'unreachable', 'the connections of this reference were closed: it was changed')
 
+/**
+ * By c-ares, which reads the hosts file each time and /etc/resolv.conf at the start. The C library's own way holds a
+ * thread until its name server answers, and there is one a core: two silent names stopped all file work for 10 s.
+ */
 const systemAddresses = async (host: string): Promise<string[]> =>
-  (await systemLookup(host, { all: true })).map(({ address }) => address)
+  (await dns.lookup(host, { backend: 'c-ares' })).map(({ address }) => address)
 
 function lazily<T>(make: () => T): () => T {
   let made: { value: T } | undefined

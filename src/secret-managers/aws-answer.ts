@@ -2,6 +2,7 @@ import type { OutboundResponse } from '../outbound/transport.ts'
 import type { AwsRequest } from './aws-transport.ts'
 import { ManagerError, type ManagerFailure, type Step } from './manager.ts'
 import { managerMessage } from './manager-message.ts'
+import { retryAfterSeconds } from './retry-after.ts'
 
 type Meaning = [failure: ManagerFailure, message: string, step?: Step]
 
@@ -13,7 +14,10 @@ type Meaning = [failure: ManagerFailure, message: string, step?: Step]
 export function awsRefusal(error: unknown, answer: OutboundResponse, request: AwsRequest): ManagerError {
   const { code, words } = complaintIn(error, answer)
   const [failure, message, step = request.step] = meaningOf(code, answer.status, request)
-  return new ManagerError(step, failure, message, { managerMessage: managerMessage(words, request.withheld) })
+  return new ManagerError(step, failure, message, {
+    managerMessage: managerMessage(words, request.withheld),
+    retryAfterSeconds: retryAfterSeconds(answer),
+  })
 }
 
 /** A success that holds nothing of what was asked for. */
@@ -43,9 +47,9 @@ function meaningOf(code: string | undefined, status: number, { step, refused }: 
   if (status >= 500) return ['manager_unreachable', 'AWS, or a proxy before it, is out of order at the moment']
   if (code === undefined) return ['manager_bad_response', NOT_AWS]
   const name = code.replace(/Exception$/, '')
-  const credentials = CREDENTIALS[name]
+  const credentials = CREDENTIALS.get(name)
   if (credentials !== undefined) return credentials
-  return step === 'login' ? ['manager_auth_failed', refused] : (READ[name] ?? UNKNOWN)
+  return step === 'login' ? ['manager_auth_failed', refused] : (READ.get(name) ?? UNKNOWN)
 }
 
 const THROTTLED = /Throttl|TooManyRequests|RequestLimitExceeded|SlowDown|BandwidthLimit/
@@ -63,19 +67,21 @@ const WRONG_SIGNATURE: Meaning = [
 const EXPIRED: Meaning = ['manager_auth_expired', 'the credentials of this login have expired at AWS', 'login']
 
 /** Whatever is asked, its credentials are looked at first: AWS has no login of its own for keys. */
-const CREDENTIALS: Record<string, Meaning> = {
-  UnrecognizedClient: UNKNOWN_KEY,
-  InvalidClientTokenId: UNKNOWN_KEY,
-  InvalidAccessKeyId: UNKNOWN_KEY,
-  MissingAuthenticationToken: UNKNOWN_KEY,
-  OptInRequired: UNKNOWN_KEY,
-  InvalidSignature: WRONG_SIGNATURE,
-  SignatureDoesNotMatch: WRONG_SIGNATURE,
-  IncompleteSignature: WRONG_SIGNATURE,
-  RequestExpired: WRONG_SIGNATURE,
-  RequestTimeTooSkewed: WRONG_SIGNATURE,
-  ExpiredToken: EXPIRED,
-}
+const CREDENTIALS = new Map<string, Meaning>(
+  Object.entries({
+    UnrecognizedClient: UNKNOWN_KEY,
+    InvalidClientTokenId: UNKNOWN_KEY,
+    InvalidAccessKeyId: UNKNOWN_KEY,
+    MissingAuthenticationToken: UNKNOWN_KEY,
+    OptInRequired: UNKNOWN_KEY,
+    InvalidSignature: WRONG_SIGNATURE,
+    SignatureDoesNotMatch: WRONG_SIGNATURE,
+    IncompleteSignature: WRONG_SIGNATURE,
+    RequestExpired: WRONG_SIGNATURE,
+    RequestTimeTooSkewed: WRONG_SIGNATURE,
+    ExpiredToken: EXPIRED,
+  }),
+)
 
 const DENIED: Meaning = [
   'manager_denied',
@@ -83,20 +89,22 @@ const DENIED: Meaning = [
 ]
 const UNREADABLE: Meaning = ['manager_config', 'AWS cannot read this secret_path: look at it, and at aws_region']
 
-const READ: Record<string, Meaning> = {
-  AccessDenied: DENIED,
-  NotAuthorized: DENIED,
-  ResourceNotFound: [
-    'manager_secret_missing',
-    'there is no such secret in this account and region: look at secret_path',
-  ],
-  InvalidRequest: ['manager_secret_disabled', 'AWS does not give this secret out: it is marked for deletion'],
-  DecryptionFailure: [
-    'manager_secret_disabled',
-    'AWS cannot decrypt this secret: its KMS key is disabled, is to be deleted, or may not be used',
-  ],
-  InvalidParameter: UNREADABLE,
-  Validation: UNREADABLE,
-}
+const READ = new Map<string, Meaning>(
+  Object.entries({
+    AccessDenied: DENIED,
+    NotAuthorized: DENIED,
+    ResourceNotFound: [
+      'manager_secret_missing',
+      'there is no such secret in this account and region: look at secret_path',
+    ],
+    InvalidRequest: ['manager_secret_disabled', 'AWS does not give this secret out: it is marked for deletion'],
+    DecryptionFailure: [
+      'manager_secret_disabled',
+      'AWS cannot decrypt this secret: its KMS key is disabled, is to be deleted, or may not be used',
+    ],
+    InvalidParameter: UNREADABLE,
+    Validation: UNREADABLE,
+  }),
+)
 
 const UNKNOWN: Meaning = ['manager_bad_response', 'AWS refuses this in a way that has no name here: see a test of it']

@@ -2,7 +2,7 @@ import type { GetSecretValueCommandOutput } from '@aws-sdk/client-secrets-manage
 import type { AwsAuthConfig } from '../../schema/api/secret-references.ts'
 import { unexpected } from './aws-answer.ts'
 import { type AwsMachine, machineLogin } from './aws-credentials.ts'
-import { type AwsCredentials, type AwsLogins, keptLogins, staticLogins, withLogin } from './aws-logins.ts'
+import { type AwsCredentials, type AwsLogins, keepAwsLogin, withLogin } from './aws-logins.ts'
 import { isAwsRegion } from './aws-region.ts'
 import { assumeRole, sessionNameOf } from './aws-sts.ts'
 import { type AwsCall, askAws } from './aws-transport.ts'
@@ -21,8 +21,7 @@ import { timed } from './timed.ts'
 export const awsSm: SecretManager<AwsAuthConfig> = { open: openAws }
 
 function openAws(authConfig: AwsAuthConfig, { transport, settings, referenceId }: ManagerSurroundings): ManagerClient {
-  const machine: AwsMachine = { transport, settings, sessionName: sessionNameOf(referenceId) }
-  const logins = loginsOf(authConfig, machine)
+  const identity = identityOf(authConfig, { transport, settings, sessionName: sessionNameOf(referenceId) })
 
   async function read(secretPath: string, credentials: AwsCredentials, call: AwsCall): Promise<FetchedSecret> {
     const request = { step: 'read', refused: '', withheld: { ...authConfig, ...credentials } } as const
@@ -42,11 +41,11 @@ function openAws(authConfig: AwsAuthConfig, { transport, settings, referenceId }
       const complaint = secretPathComplaint('aws_sm', secretPath, authConfig.aws_region)
       if (complaint !== undefined) throw unfit('read', `secret_path: ${complaint}`)
       const inRegion = { ...call, region: regionFor(authConfig, secretPath) }
-      return withLogin(logins, inRegion, (credentials) => read(secretPath, credentials, inRegion))
+      return identity.use(inRegion, (credentials) => read(secretPath, credentials, inRegion))
     },
-    loginExpiresAt: () => logins.endsAt(),
+    loginExpiresAt: () => identity.endsAt(),
     close() {
-      logins.close()
+      identity.close()
       transport.close()
     },
   }
@@ -60,47 +59,53 @@ function regionFor({ aws_region }: AwsAuthConfig, secretPath: string): string {
   throw unfit('address', 'auth_config.aws_region: must be the name of a region, such as eu-west-1')
 }
 
-function loginsOf(authConfig: AwsAuthConfig, machine: AwsMachine): AwsLogins {
-  if (authConfig.aws_auth_type === 'accessKey') return keyLogins(authConfig)
-  const own = keptLogins((call) => machineLogin(machine, call))
-  return told(authConfig.aws_auth_type === 'serviceRole' ? own : roleLogins(authConfig, machine, own))
+/** Whose credentials sign the reads. */
+interface Identity {
+  /** @throws ManagerError at the step `login`, or what the work throws */
+  use<T>(call: AwsCall, work: (credentials: AwsCredentials) => Promise<T>): Promise<T>
+  endsAt(): number | null
+  close(): void
 }
 
-type AccessKey = Extract<AwsAuthConfig, { aws_auth_type: 'accessKey' }>
-type AssumedRole = Extract<AwsAuthConfig, { aws_auth_type: 'assumedRole' }>
-
-/** A line break at the end of a copied key is no part of it, and AWS would only speak of signatures. */
-function keyLogins(authConfig: AccessKey): AwsLogins {
-  const { aws_access_key_id: accessKeyId, aws_secret_access_key: secretAccessKey } = authConfig
-  const logins = staticLogins({ accessKeyId, secretAccessKey })
-  const unclean = (['aws_access_key_id', 'aws_secret_access_key'] as const).find(
-    (field) => !/^[\x21-\x7e]+$/.test(authConfig[field]),
-  )
-  if (unclean === undefined) return logins
-  const complaint = unfit('login', `auth_config.${unclean}: must not contain spaces, line breaks or the like`)
-  return { ...logins, current: () => Promise.reject(complaint) }
+function identityOf(authConfig: AwsAuthConfig, machine: AwsMachine): Identity {
+  if (authConfig.aws_auth_type === 'accessKey')
+    return { use: async (_call, work) => work(keyIn(authConfig)), endsAt: () => null, close() {} }
+  const own = keepAwsLogin((call) => machineLogin(machine, call))
+  if (authConfig.aws_auth_type === 'serviceRole') return lentIdentity(own)
+  return lentIdentity(roleLogins(authConfig, machine, own), own)
 }
 
-function roleLogins(authConfig: AssumedRole, { transport, sessionName }: AwsMachine, own: AwsLogins): AwsLogins {
-  const { aws_role_arn: roleArn, aws_external_id: externalId } = authConfig
-  const role = { roleArn, externalId, sessionName }
-  const kept = keptLogins((call) =>
-    withLogin(own, call, (credentials) => assumeRole(transport, call, role, credentials)),
-  )
+/** @param last the login whose credentials are used; what it stands on ends with it */
+function lentIdentity(last: AwsLogins, ...below: AwsLogins[]): Identity {
+  // AWS looks at access keys when a secret is read; with these, there is a step before it.
+  const told: AwsLogins = { ...last, current: (call) => timed(call, 'login', () => last.current(call)) }
   return {
-    ...kept,
+    use: (call, work) => withLogin(told, call, work),
+    endsAt: () => last.endsAt(),
     close() {
-      kept.close()
-      own.close()
+      for (const logins of [last, ...below]) logins.close()
     },
   }
 }
 
-/** With the step `login`, which access keys do not have: AWS looks at them when the secret is read. */
-const told = (logins: AwsLogins): AwsLogins => ({
-  ...logins,
-  current: (call) => timed(call, 'login', () => logins.current(call)),
-})
+type AssumedRole = Extract<AwsAuthConfig, { aws_auth_type: 'assumedRole' }>
+
+function roleLogins(authConfig: AssumedRole, { transport, sessionName }: AwsMachine, own: AwsLogins): AwsLogins {
+  const { aws_role_arn: roleArn, aws_external_id: externalId } = authConfig
+  const role = { roleArn, externalId, sessionName }
+  return keepAwsLogin((call) => withLogin(own, call, (credentials) => assumeRole(transport, call, role, credentials)))
+}
+
+type AccessKey = Extract<AwsAuthConfig, { aws_auth_type: 'accessKey' }>
+
+/** A line break at the end of a copied key is no part of it, and AWS would only speak of signatures. */
+function keyIn(authConfig: AccessKey): AwsCredentials {
+  for (const field of ['aws_access_key_id', 'aws_secret_access_key'] as const) {
+    if (!/^[\x21-\x7e]+$/.test(authConfig[field]))
+      throw unfit('login', `auth_config.${field}: must not contain spaces, line breaks or the like`)
+  }
+  return { accessKeyId: authConfig.aws_access_key_id, secretAccessKey: authConfig.aws_secret_access_key }
+}
 
 /** AWSCURRENT, since nothing else was asked for. */
 function secretIn({ SecretString, SecretBinary, VersionId }: GetSecretValueCommandOutput): FetchedSecret {

@@ -13,12 +13,15 @@ import {
   STEPS,
   type Step,
 } from './manager.ts'
+import { repeats } from './manager-message.ts'
 import type { Reference } from './values.ts'
 
 /** A client with connections of its own. It is closed when it is retired and no call is under way on it. */
 export interface OpenClient {
   readonly client: ManagerClient
   readonly transport: Transport
+  /** what the manager must not repeat as the name of a version */
+  readonly withheld: object
   /** told of each step of every call under way; a connection serves them all */
   readonly watchers: Set<ManagerCall['passed']>
   users: number
@@ -77,8 +80,9 @@ export function createClients({ settings, outbound, managers }: ClientOptions): 
         },
       })
       try {
-        const client = managers[managerType].open(authConfig(), { transport, settings, referenceId: id })
-        const open = { client, transport, watchers, users: 0, loggedIn: false, retired: false }
+        const withheld = authConfig()
+        const client = managers[managerType].open(withheld, { transport, settings, referenceId: id })
+        const open = { client, transport, withheld, watchers, users: 0, loggedIn: false, retired: false }
         all.add(open)
         return open
       } catch (error) {
@@ -104,7 +108,7 @@ export function createClients({ settings, outbound, managers }: ClientOptions): 
           deadline.missed,
         ])
         open.loggedIn = true
-        return secret
+        return { ...secret, version: plainVersion(secret, open.withheld) }
       } catch (error) {
         const step = underWayAfter(furthest)
         // it may never settle, and would keep this client in use
@@ -128,6 +132,15 @@ export function createClients({ settings, outbound, managers }: ClientOptions): 
       }
     },
   }
+}
+
+/** Shorter ones say nothing, and may stand in a secret by chance. */
+const TELLING = 12
+
+/** A manager may name a version as it likes, and a test shows the name: not one that is a login, or the secret itself. */
+function plainVersion({ content, version }: FetchedSecret, withheld: object): string | null {
+  if (version === null || !/^[\w-]{1,64}$/.test(version) || repeats(version, withheld)) return null
+  return version.length >= TELLING && typeof content === 'string' && content.includes(version) ? null : version
 }
 
 const CA_FILES = { aws_sm: 'aws_ca_file', azure_kv: 'azure_ca_file', hashicorp_vault: 'vault_ca_file' } as const

@@ -1,5 +1,8 @@
 import type { ManagerCall, ManagerError } from './manager.ts'
 
+/** Work that heeds the signal says for so long at which step it was; less than a call is left to say it itself. */
+const GRACE_MS = 50
+
 /**
  * Does one piece of work at a time. Who asks meanwhile gets the same result, or the same failure, but waits no longer
  * than their own deadline, and is not hurt by an end of the first one's. What comes after its deadline is dropped.
@@ -12,13 +15,17 @@ export function oneAtATime<Call extends ManagerCall, T>(
 
   async function within(signal: AbortSignal, result: Promise<T>): Promise<T> {
     const { promise: ended, reject } = Promise.withResolvers<never>()
-    const end = () => reject(tooLate())
-    if (signal.aborted) end()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const end = () => {
+      timer = setTimeout(() => reject(tooLate()), GRACE_MS)
+    }
+    if (signal.aborted) reject(tooLate())
     signal.addEventListener('abort', end)
     try {
       return await Promise.race([result, ended])
     } finally {
       signal.removeEventListener('abort', end)
+      clearTimeout(timer)
     }
   }
 

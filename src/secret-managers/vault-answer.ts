@@ -1,7 +1,7 @@
 import { parseStored } from '../json.ts'
 import type { OutboundResponse } from '../outbound/transport.ts'
 import { ManagerError, type ManagerFailure, type Step } from './manager.ts'
-import { managerMessage } from './manager-message.ts'
+import { managerMessage, repeats } from './manager-message.ts'
 
 /** An answer of Vault's, or of something at Vault's address. */
 export interface VaultAnswer {
@@ -63,10 +63,10 @@ const NOT_VAULT = 'what answers at vault_addr does not answer as Vault does, or 
  * What an answer other than 200 means (decision 47).
  *
  * @param step     what was asked for: a login, or the secret (its mount included)
- * @param withheld what the manager's words must not repeat
+ * @param withheld what must not be repeated of the manager's words
  */
 export function refusal(answer: VaultAnswer, step: 'login' | 'read', withheld: object): ManagerError {
-  const [failure, message, at = step] = meaningOf(answer, step)
+  const [failure, message, at = step] = meaningOf(answer, step, withheld)
   return new ManagerError(at, failure, message, {
     managerMessage: managerMessage(wordsOf(answer, 'errors'), withheld),
     retryAfterSeconds: retryAfterSeconds(answer),
@@ -75,9 +75,9 @@ export function refusal(answer: VaultAnswer, step: 'login' | 'read', withheld: o
 
 type Meaning = [failure: ManagerFailure, message: string, step?: Step]
 
-function meaningOf(answer: VaultAnswer, step: 'login' | 'read'): Meaning {
+function meaningOf(answer: VaultAnswer, step: 'login' | 'read', withheld: object): Meaning {
   const { status, json } = answer
-  if (status === 307) return ['manager_standby', `this node of Vault is a standby${activeNode(answer)}`]
+  if (status === 307) return ['manager_standby', `this node of Vault is a standby${activeNode(answer, withheld)}`]
   if (status === 429) return ['manager_throttled', 'Vault, or a proxy before it, limits the rate of calls']
   if (json === undefined) return foreign(status)
   const anywhere = MEANINGS[status]
@@ -119,9 +119,9 @@ function foreign(status: number): Meaning {
   return ['manager_bad_response', NOT_VAULT]
 }
 
-function activeNode({ headers }: VaultAnswer): string {
+function activeNode({ headers }: VaultAnswer, withheld: object): string {
   const host = URL.parse(headers['location'] ?? '')?.host ?? ''
-  return host === '' || !isHarmless(host) ? '' : `: the active one is at ${host}`
+  return host === '' || !isHarmless(host) || repeats(host, withheld) ? '' : `: the active one is at ${host}`
 }
 
 /** Clients take these words in a message for an answer of our own (decision 47). */

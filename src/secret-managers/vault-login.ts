@@ -6,6 +6,8 @@ import { loginPath } from './vault-path.ts'
 
 /** Vault as one token sees it, or as nobody does. Every answer comes back whole, refusals too. */
 export interface VaultSession {
+  /** empty: nobody's */
+  readonly token: string
   /** @throws ManagerError where no whole answer came */
   read(path: string, request: VaultRequest): Promise<VaultAnswer>
   write(path: string, data: object, request: VaultRequest): Promise<VaultAnswer>
@@ -109,7 +111,7 @@ export async function renew(door: VaultDoor, login: VaultLogin, { signal }: Mana
   if (!isRenewable || endsAt === null || endsAt <= Date.now()) return undefined
   const answer = await session.write('auth/token/renew-self', {}, { signal, step: 'login' })
   if (answer.json !== undefined && NOT_PROLONGED.has(answer.status)) return undefined
-  const { auth } = jsonIn(answer, 'login', door.authConfig)
+  const { auth } = jsonIn(answer, 'login', { ...door.authConfig, token: session.token })
   if (!isObject(auth)) throw unexpected('login')
   const lease = leaseOf(auth['lease_duration'], auth['renewable'])
   // whole seconds are counted from when the answer comes, so an end that stays may seem to move a little

@@ -24,12 +24,13 @@ export interface VaultReader {
 /** Reads secrets of one reference, whose mount is asked for once. */
 export function createVaultReader(authConfig: VaultAuthConfig): VaultReader {
   let mounts: KvMount[] = []
+  const withheldIn = ({ token }: VaultSession) => ({ ...authConfig, token })
 
   async function mountOf(secretPath: string, session: VaultSession, signal: AbortSignal): Promise<KvMount> {
     const known = mounts.find((mount) => isBelow(secretPath, mount))
     if (known !== undefined) return known
     const answer = await session.read(mountQueryPath(secretPath), { signal, step: 'read' })
-    const mount = kvMountIn(answer, secretPath, authConfig)
+    const mount = kvMountIn(answer, secretPath, withheldIn(session))
     mounts.push(mount)
     return mount
   }
@@ -42,7 +43,7 @@ export function createVaultReader(authConfig: VaultAuthConfig): VaultReader {
     if (answer.status === 200) return { answer, version: mount.version }
     // it may have been moved, or given versions
     if (answer.status === 404) mounts = mounts.filter(({ path }) => path !== mount.path)
-    throw noSecret(answer, secretPath, mount, authConfig)
+    throw noSecret(answer, secretPath, mount, withheldIn(session))
   }
 
   return {
@@ -57,9 +58,9 @@ export function createVaultReader(authConfig: VaultAuthConfig): VaultReader {
 const KV_TYPES: unknown[] = ['kv', 'generic']
 
 /** Whoever may read something of a mount may ask for its type, so a refusal here is one of the secret, too. */
-function kvMountIn(answer: VaultAnswer, secretPath: string, authConfig: VaultAuthConfig): KvMount {
+function kvMountIn(answer: VaultAnswer, secretPath: string, withheld: object): KvMount {
   if (answer.status === 404) throw unfit('Vault does not know its own API here: look at vault_addr and vault_namespace')
-  const { data } = jsonIn(answer, 'read', authConfig)
+  const { data } = jsonIn(answer, 'read', withheld)
   if (!isObject(data) || typeof data['path'] !== 'string') throw unexpected('read')
   if (!KV_TYPES.includes(data['type'])) throw unfit('secret_path: its mount is not of type kv; no other type is read')
   const options = isObject(data['options']) ? data['options'] : {}
@@ -68,10 +69,10 @@ function kvMountIn(answer: VaultAnswer, secretPath: string, authConfig: VaultAut
   return mount
 }
 
-function noSecret(answer: VaultAnswer, secretPath: string, mount: KvMount, authConfig: VaultAuthConfig): ManagerError {
+function noSecret(answer: VaultAnswer, secretPath: string, mount: KvMount, withheld: object): ManagerError {
   if (answer.status === 404 && wantsVersionedPath(answer)) return unfit(withVersions(secretPath, mount))
   const metadata = isObject(answer.json?.['data']) ? answer.json['data']['metadata'] : undefined
-  if (answer.status !== 404 || !isObject(metadata)) return refusal(answer, 'read', authConfig)
+  if (answer.status !== 404 || !isObject(metadata)) return refusal(answer, 'read', withheld)
   const how = metadata['destroyed'] === true ? 'destroyed' : 'deleted'
   return new ManagerError('read', 'manager_secret_missing', `the newest version of this secret is ${how} in Vault`)
 }

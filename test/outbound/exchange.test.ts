@@ -88,12 +88,34 @@ describe('an answer', () => {
       'another protocol',
     ],
     ['that is packed', text('packed', 'content-encoding: gzip\r\n'), 'encoding'],
+    [
+      'that is packed for the way',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n',
+      'encoding',
+    ],
+    ['in no chunks and of no length', 'HTTP/1.1 200 OK\r\ntransfer-encoding: identity\r\n\r\n{"a":1}', 'encoding'],
+    [
+      'in single bytes, each of which takes memory',
+      `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(5000)}0\r\n\r\n`,
+      'small pieces',
+    ],
+    [
+      'after a flood of interim ones, which would keep the one thread busy',
+      'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(9) + text('hi'),
+      'interim',
+    ],
     ['that says it is too long', 'HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n', 'more than 1 MiB'],
   ])('%s is none', async (_name, answer, words) => {
     const server = await kept(startCanned(answer, true))
     const failure = await failureOf(get(open(server.port), `http://127.0.0.1:${server.port}/`))
     expect(failure).toMatchObject({ step: 'read', failure: 'bad_response' })
     expect(failure.message).toContain(words)
+  })
+
+  test('after an interim one is taken', async () => {
+    const server = await kept(startCanned(`HTTP/1.1 100 Continue\r\n\r\n${text('hi')}`))
+    const answer = await get(open(server.port), `http://127.0.0.1:${server.port}/`)
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'hi'])
   })
 
   test('of 1 MiB is taken, and one byte more is not', async () => {

@@ -85,6 +85,7 @@ describe('at the read', () => {
     ['a redirect', { status: 301 }, ['manager_bad_response', 'read', 'not followed']],
     ['a redirect that keeps the method', { status: 307 }, ['manager_bad_response', 'read', 'not followed']],
     ['an error without a name', refused('AnotherException'), ['manager_bad_response', 'read', 'no name']],
+    ['an error named as what objects inherit', refused('constructor'), ['manager_bad_response', 'read', 'no name']],
     [
       'an error that is none of AWS',
       { status: 400, body: {} },

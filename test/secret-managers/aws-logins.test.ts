@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OutboundRequest } from '../../src/outbound/transport.ts'
 import { endingLogin } from '../../src/secret-managers/aws-logins.ts'
+import { sessionNameOf } from '../../src/secret-managers/aws-sts.ts'
 import {
   ACCESS_KEY,
   ASSUMED_ROLE,
@@ -267,6 +268,11 @@ describe('an assumed role', () => {
     })
     expect(signer(double.requests[4]!)).toBe('ASIAOFTHEROLE')
     expect(double.steps).toEqual(['login', 'read', 'parse'])
+  })
+
+  test('has a name of a form that AWS takes, whatever is tested', () => {
+    for (const id of ['5f0c7f1e-0000-7000-8000-000000000001', 'a test: of/it', 'ü'.repeat(100), ''])
+      expect(sessionNameOf(id)).toMatch(/^gatehouse-[\w+=,.@-]{0,54}$/)
   })
 
   test.each([null, undefined])('sends no external id where it is %p', async (aws_external_id) => {
