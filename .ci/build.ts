@@ -45,6 +45,8 @@ function compile(target: string, outfile: string, commit: string): boolean {
     '--no-compile-autoload-tsconfig',
     '--no-compile-autoload-package-json',
     ...['--define', 'process.env.NODE_ENV="production"'],
+    // A dependency of Azure's SDK asks where its file lies; the answer would be a path of the machine that builds.
+    ...['--define', 'import.meta.url="file:///gatehouse"'],
     ...['--define', `GATEHOUSE_COMMIT=${JSON.stringify(commit)}`],
     `--target=bun-${target}`,
     `--outfile=${outfile}`,

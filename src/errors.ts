@@ -56,7 +56,18 @@ export function invalid(complaints: Complaint[]): GatehouseError {
  * A name or index as it may stand in a path. Names that are no plain names may be secrets in the wrong place, and some clients
  * take the digits 404 anywhere in an error for "gone" (decision 3).
  */
-export const shown = (key: string): string => (/^[\w-]{1,64}$/.test(key) && !key.includes('404') ? key : '*')
+export const shown = (key: string): string => (isPlainName(key) && !key.includes('404') ? key : '*')
+
+/** A few words and digits, or digits alone: what is random (an access key, an id) looks different. */
+function isPlainName(key: string): boolean {
+  if (!/^[\w-]{1,64}$/.test(key)) return false
+  const words = key.replace(/([a-z\d])([A-Z])/g, '$1-$2').split(/[_-]/)
+  const digits = key.replace(/\D/g, '').length
+  return (digits <= 3 && words.length <= 8 && words.every(({ length }) => length <= 16)) || digits === key.length
+}
+
+/** The same for a slug that is stored, and therefore no secret. */
+export const shownSlug = (slug: string): string => (slug.includes('404') ? '*' : slug)
 
 /** A refused input with one complaint. */
 export const invalidField = (path: string, message: string): GatehouseError => invalid([{ path, message }])

@@ -14,6 +14,7 @@ import type { LoadedConfig } from './config/load.ts'
 import { createDigest } from './crypto/digest.ts'
 import { type Keyring, type KnownKeys, openKeyring } from './crypto/keyring.ts'
 import { type MasterKeys, readMasterKeys } from './crypto/master-key.ts'
+import type { Admit } from './db/admit.ts'
 import type { Change, Database, Reader } from './db/database.ts'
 import { type DatabaseOptions, openDatabase } from './db/open.ts'
 import { GatehouseError } from './errors.ts'
@@ -103,14 +104,16 @@ export async function openGatehouse(
   options: { acceptRollback?: string; managers?: Record<ManagerType, SecretManager> } = {},
 ): Promise<Gatehouse> {
   const { config } = loaded
-  const database = await openDatabase(databaseOptions(loaded))
+  const knownKeys: KnownKeys = new Map()
+  const masterKeys = () => readMasterKeys(config.master_key.source, loaded.environment.reveal())
+  const admit: Admit = (keyring) => void (keyring.length > 0 && openKeyring(keyring, masterKeys(), knownKeys))
+  const database = await openDatabase({ ...databaseOptions(loaded), admit })
   const { read } = database
   const keys = createKeys(read, { enforcesRotation: config.rotation.enforce })
   const lastUsed = createLastUsed(database.transaction)
   const registry = createRegistry(read, config.cache.compiled_templates)
   const maxStalenessMs = config.cache.max_staleness_seconds * 1000
   let draining = false
-  const knownKeys: KnownKeys = new Map()
   let keyring: Keyring | undefined
   let digest: ((clear: string) => string) | undefined
   const metrics = createMetrics()
@@ -160,7 +163,7 @@ export async function openGatehouse(
       digest = createDigest(keyring.apiKeyPepper.reveal())
       await audit.useKeys(auditKeys(keyring))
     },
-    masterKeys: () => readMasterKeys(config.master_key.source, loaded.environment.reveal()),
+    masterKeys,
     keyring() {
       if (keyring === undefined) throw notInitialised()
       return keyring

@@ -1,6 +1,8 @@
 /** Exit codes (sysexits): what a supervisor may branch on. 64, 65, 77 and 78 are not worth a restart. */
 export const EXIT = {
   ok: 0,
+  /** nothing went wrong, and the answer is no: a test that failed, a check that found something */
+  no: 1,
   usage: 64,
   data: 65,
   unavailable: 69,

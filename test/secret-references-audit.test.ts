@@ -1,8 +1,11 @@
 import { afterEach, beforeAll, describe, expect, setSystemTime, test } from 'bun:test'
+import { rmSync } from 'node:fs'
 import type { AuditRow } from '../src/audit/row.ts'
+import { GatehouseError } from '../src/errors.ts'
 import { auditTrail, doneBy } from './support/audit.ts'
 import { DIALECTS } from './support/database.ts'
 import { createFakeManager, everyManager, failing, text } from './support/fake-manager.ts'
+import { openTestGatehouse } from './support/gatehouse.ts'
 import { expectProblem, useWorld } from './support/scenario.ts'
 import { addSystemKey } from './support/system-key.ts'
 import { addWorkspace, revokeUnnoticed } from './support/tenants.ts'
@@ -239,4 +242,47 @@ describe.each(DIALECTS)('the trail of secret references: %s', (dialect) => {
     for (const secret of [VALUE, TOKEN]) expect(trail).not.toContain(secret)
     expect(world().log.join('')).not.toContain(VALUE)
   })
+})
+
+test('the count of a minute that has not ended is written at shutdown', async () => {
+  const manager = createFakeManager(() => text(VALUE))
+  const opened = await openTestGatehouse('sqlite', '', { managers: everyManager(manager) })
+  try {
+    setSystemTime(new Date(NOON))
+    const key = await addSystemKey(opened)
+    const { body } = await opened.call('POST', BASE, SECRET_REFERENCE)
+    for (let i = 0; i < 5; i++) await opened.call('POST', `${BASE}/${body.id}/resolve`, { workspace_id: null }, { key })
+    await opened.gatehouse.close()
+    const { gatehouse } = await opened.openNode()
+    const rows = (await auditTrail(gatehouse.read)).filter((row) => doneBy(row) === 'secret_references.resolve')
+    expect(rows.map(({ details }) => details['count'])).toEqual([3, undefined, undefined])
+    await gatehouse.close()
+  } finally {
+    setSystemTime()
+    rmSync(opened.dir, { recursive: true })
+  }
+})
+
+test('no value goes out where its row cannot be stored', async () => {
+  const manager = createFakeManager(() => text(VALUE))
+  const opened = await openTestGatehouse('sqlite', '', { managers: everyManager(manager) })
+  const { gatehouse, call } = opened
+  try {
+    const key = await addSystemKey(opened)
+    const { body } = await call('POST', BASE, SECRET_REFERENCE)
+    const resolve = () => call('POST', `${BASE}/${body.id}/resolve`, { workspace_id: null }, { key })
+    const { audited } = gatehouse
+    gatehouse.audited = async () => {
+      throw new GatehouseError('storage_unavailable', 'the disk is full')
+    }
+    const refused = await resolve()
+    expectProblem(refused, 'storage_unavailable')
+    expect(refused.text).not.toContain(VALUE)
+    gatehouse.audited = audited
+    expect((await resolve()).body.value).toBe(VALUE)
+    const [row] = await auditTrail(gatehouse.read)
+    expect(row).toMatchObject({ resource_id: body.id, details: { outcome: 'cached' } })
+  } finally {
+    await opened.close()
+  }
 })

@@ -221,7 +221,7 @@ describe('what is said to the letter', () => {
       { vault_auth_type: 'Token', vault_addr: 'x', vault_tokn: 'hvs.x' },
       [
         'auth_config.vault_auth_type: must be token, approle or kubernetes',
-        'auth_config.vault_addr: must be a URL such as https://vault.example.com:8200, without user, path, query or fragment',
+        'auth_config.vault_addr: must be a URL such as https://vault.example.com:8200, without user, path, query, fragment or a dot at the end of the host',
         'auth_config.vault_tokn: unknown field; did you mean "vault_token"?',
       ],
     ],
@@ -270,6 +270,9 @@ describe('values that lead elsewhere', () => {
       'https://[::1',
       'https://vault.example.com:99999',
       'https://vault.example.com:port',
+      'https://vault.example.com.:8200',
+      'https://.vault.example.com',
+      'https://vault..example.com',
     ],
     azure_vault_url: [
       'http://team.vault.azure.net',
@@ -277,6 +280,7 @@ describe('values that lead elsewhere', () => {
       'https://team.vault.azure.net.evil.example',
       'https://team.vault.azure.net.',
       'https://evilvault.azure.net',
+      'https://.vault.azure.net',
       'https://team.vault.azure.net/secrets/x',
       'https://team.vault.azure.net@evil.example',
       'https://team.managedhsm.azure.net',
@@ -296,7 +300,7 @@ describe('values that lead elsewhere', () => {
       'arn:aws:iam::123456789012:role/',
     ],
     aws_external_id: ['x', 'a b', 'x'.repeat(1225)],
-    azure_entra_tenant_id: ['a/b', 'a?b', 'common tenant'],
+    azure_entra_tenant_id: ['a/b', 'a?b', 'common tenant', '.', '..', 'tenant.example.'],
   }
   const said = new Map<string, Set<string>>()
   const rows = Object.entries(BAD).flatMap(([field, values]) => values.map((value) => [field, value] as const))
@@ -323,6 +327,7 @@ describe('values that lead elsewhere', () => {
   test("a vault in the operator's own house is one that `outbound.allow` names", () => {
     const fields = { azure_auth_mode: 'default', azure_vault_url: 'https://kv.int:8443/' }
     expect(authConfigComplaints('azure_kv', fields, ALLOW)).toEqual([])
+    expect(authConfigComplaints('azure_kv', fields, ['KV.int:8443'])).toEqual([])
     expect(authConfigComplaints('azure_kv', fields, [])).toHaveLength(1)
   })
 })

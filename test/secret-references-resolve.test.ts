@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { MANAGER_PROBLEMS, PROBLEMS, type ProblemCode } from '../schema/api/errors.ts'
+import {
+  type Batch,
+  beginDataKeyRotation,
+  type Cursor,
+  finishDataKeyRotation,
+  resealBatch,
+} from '../src/keyring/data-key.ts'
 import type { ManagerFailure } from '../src/secret-managers/manager.ts'
 import { DIALECTS } from './support/database.ts'
 import { createFakeManager, everyManager, failing, text } from './support/fake-manager.ts'
@@ -268,6 +276,62 @@ describe.each(DIALECTS)('resolve: %s', (dialect) => {
     expect((await resolve('open', {}, headers)).status).toBe(200)
     const { idempotentAnswers } = world().gatehouse.read.tables
     expect(await world().gatehouse.read.select().from(idempotentAnswers)).toEqual([])
+  })
+
+  test('a rotated data key opens what was sealed before, in memory and not', async () => {
+    const { gatehouse, made } = world()
+    const ids = [await newReference(), await newReference()]
+    await resolve(ids[0]!)
+    const actor = { kind: 'cli', uid: 0, organisationId: made.organisation_id, command: 'test' } as const
+    await beginDataKeyRotation(gatehouse, actor, gatehouse.masterKeys())
+    await resolve(ids[1]!)
+    for (let at: Cursor | null = null; ; ) {
+      const batch: Batch = await resealBatch(gatehouse, actor, at)
+      at = batch.next
+      if (at === null) break
+    }
+    await finishDataKeyRotation(gatehouse, actor)
+    for (const id of ids) expect((await resolve(id)).body.value).toBe(SECRET)
+    gatehouse.secretReferences.clear()
+    gatehouse.secretValues.clear()
+    for (const id of ids) expect((await resolve(id)).body.value).toBe(SECRET)
+  })
+
+  test('a login that was damaged in the database is used by nobody', async () => {
+    const { gatehouse, made } = world()
+    const id = await newReference()
+    const actor = { kind: 'cli', uid: 0, organisationId: made.organisation_id, command: 'test' } as const
+    await gatehouse.audited(actor, { action: 'test.damage' }, async (tx) => {
+      const { secretReferences: t } = tx.tables
+      await tx
+        .update(t)
+        .set({ authConfig: Buffer.alloc(80, 1) })
+        .where(eq(t.id, id))
+        .returning({ id: t.id })
+    })
+    const { calls } = manager
+    expectProblem(await resolve(id), 'internal')
+    expect(manager.calls).toBe(calls)
+  })
+
+  test.skipIf(dialect === 'sqlite')('what another node changes is forgotten here within a second', async () => {
+    const { openNode, names } = world()
+    const node = await openNode()
+    node.gatehouse.peerIp = () => '127.0.0.1'
+    const id = await newReference()
+    const there = async () => {
+      const body = { workspace_id: names['workspace_id'] }
+      return (await node.call('POST', `${BASE}/${id}/resolve`, body, { key: world().keys['system'] ?? '' })).status
+    }
+    try {
+      expect(await there()).toBe(200)
+      await put(id, { allowed_workspaces: [names['two']] })
+      const startedAt = performance.now()
+      while ((await there()) === 200 && performance.now() - startedAt < 5000) await Bun.sleep(10)
+      expect(performance.now() - startedAt).toBeLessThan(1000)
+    } finally {
+      await node.gatehouse.close()
+    }
   })
 
   describe('when there is none', () => {

@@ -441,7 +441,7 @@ describe.each(DIALECTS)('updates of secret references: %s', (dialect) => {
       of: 'token',
       sent: { vault_addr: 'https://evil.example/v1', vault_tokn: 'x' },
       refused: [
-        'auth_config.vault_addr: must be a URL such as https://vault.example.com:8200, without user, path, query or fragment',
+        'auth_config.vault_addr: must be a URL such as https://vault.example.com:8200, without user, path, query, fragment or a dot at the end of the host',
         'auth_config.vault_tokn: unknown field; did you mean "vault_token"?',
         'auth_config.vault_token: vault_addr changes, so send vault_token again',
       ],

@@ -308,6 +308,12 @@ describe.each(DIALECTS)('secret references: %s', (dialect) => {
       expect: 'invalid',
       mentions: 'from 1 to 100"',
     },
+    {
+      name: 'and at least one',
+      call: `GET ${BASE}?page_size=0`,
+      expect: 'invalid',
+      mentions: 'from 1 to 100"',
+    },
     { name: 'of a manager', call: `GET ${BASE}?manager_type=azure_kv`, expect: 200, answer: { total: 0, data: [] } },
     { name: 'an unknown manager is refused', call: `GET ${BASE}?manager_type=x`, expect: 'invalid' },
     { name: 'by name', call: `GET ${BASE}?search=OPENAI`, expect: 200, answer: { total: 4 } },

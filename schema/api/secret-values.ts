@@ -62,7 +62,9 @@ export const SecretReferenceHealth = Strict(
 export type SecretReferenceHealth = Static<typeof SecretReferenceHealth>
 
 export const ResolveSecretReference = Strict({
-  workspace_id: Nullable(IdOrSlug),
+  workspace_id: Type.Union([IdOrSlug, Type.Null()], {
+    description: 'who the value is for; null: the organisation itself, where the reference names no workspace',
+  }),
   secret_key: Type.Optional(Nullable(SecretKey)),
   refresh: Type.Optional(Nullable(Type.Boolean({ description: 'ask the manager, at most once in 5 s a reference' }))),
 })

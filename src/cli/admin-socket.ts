@@ -42,6 +42,8 @@ export async function startAdminSocket(gatehouse: Gatehouse): Promise<{ stop(): 
     Bun.serve({
       unix: path,
       development: false,
+      // Some commands take longer than the 10 s that Bun gives them, at a unix socket too, which its types do not know.
+      ...({ idleTimeout: 255 } as object),
       maxRequestBodySize: INPUT_BYTES,
       fetch: async (request) => Response.json(await answer({ gatehouse, uid: ownUid() }, request)),
     }),

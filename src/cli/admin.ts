@@ -1,6 +1,8 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { and, asc, eq, isNull, or } from 'drizzle-orm'
 import { Name } from '../../schema/api/common.ts'
+import { CreateSecretReference } from '../../schema/api/secret-references.ts'
+import { outbound, secretManagers } from '../../schema/outgoing.ts'
 import type { Actor } from '../auth/caller.ts'
 import type { MasterKeys } from '../crypto/master-key.ts'
 import { invalid, notFound } from '../errors.ts'
@@ -115,6 +117,41 @@ export const ADMIN_COMMANDS = {
       const actor = await actorOf(context, 'audit rotate-key')
       const { rotateSigningKey } = await import('../audit/rotate-key.ts')
       return rotateSigningKey(context.gatehouse, actor, masterKeysOf(input))
+    },
+  }),
+  'secret-references.test': defineAdmin({
+    input: Type.Object(
+      { reference: Type.String({ minLength: 1, description: 'id or slug' }), fresh: Type.Boolean() },
+      closed,
+    ),
+    async run(context, { reference, fresh }) {
+      const actor = await actorOf(context, 'secret-references test')
+      const { testSecretReference } = await import('../secret-references/test.ts')
+      return testSecretReference(context.gatehouse, actor, reference, fresh)
+    },
+  }),
+  'secret-references.test-new': defineAdmin({
+    input: CreateSecretReference,
+    async run(context, body) {
+      const actor = await actorOf(context, 'secret-references test')
+      const { testNewReference } = await import('../secret-references/test.ts')
+      return testNewReference(context.gatehouse, actor, body)
+    },
+  }),
+  'secret-references.check': defineAdmin({
+    input: Type.Object(
+      {
+        outbound,
+        machine_identity: secretManagers.properties.machine_identity,
+        listener: Type.Object({ host: Type.String(), port: Type.Integer() }, closed),
+      },
+      closed,
+    ),
+    async run({ gatehouse }, { outbound: config, machine_identity: grants, listener }) {
+      const { createOutbound } = await import('../outbound/outbound.ts')
+      const { checkSecretReferences } = await import('../secret-references/check.ts')
+      const settings = createOutbound({ config, ownListeners: () => [listener] })
+      return checkSecretReferences(gatehouse, { grants, outbound: settings })
     },
   }),
   'keys.list': defineAdmin({ input: Type.Object({}, closed), run: listKeys }),

@@ -8,6 +8,7 @@ import { keysCreate, keysEndTransition, keysList, keysRevoke } from './keys.ts'
 import { masterKeyNew, rotateDataKey, rotateMasterKey } from './master-key.ts'
 import { openapi } from './openapi.ts'
 import { ownerTransfer } from './owner.ts'
+import { secretReferencesCheck, secretReferencesTest } from './secret-references.ts'
 import { serve } from './serve.ts'
 import { tryOut } from './try.ts'
 import { version } from './version.ts'
@@ -32,6 +33,8 @@ export const COMMANDS: readonly Command[] = [
   masterKeyNew,
   rotateMasterKey,
   rotateDataKey,
+  secretReferencesTest,
+  secretReferencesCheck,
   openapi,
   version,
 ]

@@ -21,6 +21,7 @@ const EXIT_OF_PROBLEM: Partial<Record<ProblemCode, number>> = {
   storage_unavailable: EXIT.io,
   audit_unavailable: EXIT.io,
   overloaded: EXIT.unavailable,
+  rate_limited: EXIT.unavailable,
 }
 
 const FIX_OF_PROBLEM: Partial<Record<ProblemCode, string>> = {

@@ -12,7 +12,7 @@ export function overview(commands: readonly Command[]): string {
     'Every command takes:',
     ...flagLines(COMMON_FLAGS),
     '',
-    'Exit codes: 0 ok, 64 usage, 65 data, 69 unavailable, 70 internal, 73 cannot create, 74 I/O, 75 drain timed out, 77 permissions, 78 configuration.',
+    'Exit codes: 0 ok, 1 a test or check that says no, 64 usage, 65 data, 69 unavailable, 70 internal, 73 cannot create, 74 I/O, 75 drain timed out, 77 permissions, 78 configuration.',
     '',
   ].join('\n')
 }

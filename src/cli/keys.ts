@@ -3,6 +3,7 @@ import type { KeyType } from '../auth/caller.ts'
 import { callAdmin } from './admin-socket.ts'
 import { type Call, defineCommand, type Flags, type Values } from './command.ts'
 import { loadFor } from './config.ts'
+import { dateOf } from './dates.ts'
 import { usageError } from './failure.ts'
 import { deliverKey } from './key-file.ts'
 
@@ -127,8 +128,8 @@ function scopesOf(type: KeyType, written: string | undefined): string[] {
 }
 
 function expiryOf(written: string, now: number): number {
-  const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(written) ? Date.parse(written) : Number.NaN
-  if (!(at > now))
+  const at = dateOf('--expires', written)
+  if (at <= now)
     throw usageError('--expires must be a date in the future', 'write it as 2027-01-31 or 2027-01-31T12:00:00Z')
   return at
 }

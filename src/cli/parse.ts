@@ -65,8 +65,9 @@ export function parseCall(command: Command, args: string[]): Omit<Call, 'io'> {
 
 function unknownFlag(written: string, known: string[]): Error {
   const meant = nearest(written.replace(/^-+/, ''), known)
+  // what is no word may be a secret
   return usageError(
-    `unknown flag ${written}`,
+    /^--?[a-z-]{1,30}$/.test(written) ? `unknown flag ${written}` : 'unknown flag',
     meant === undefined ? `use one of: ${known.map((name) => `--${name}`).join(', ')}` : `did you mean --${meant}?`,
   )
 }

@@ -11,6 +11,11 @@ import type { Gatehouse } from '../gatehouse.ts'
 /** Values of one batch, and so of one transaction. */
 const BATCH = 500
 
+/** Values after which other requests have their turn, renders above all: a batch at one go takes some 20 ms. */
+const SLICE = 10
+
+const othersHaveTheirTurn = () => new Promise((resolve) => setImmediate(resolve))
+
 /**
  * Makes a new data key the current one. A rotation that was broken off is taken up again instead: while a data key is
  * `previous`, values may be under it.
@@ -68,7 +73,7 @@ export async function resealBatch(
   const values = await readValues(gatehouse, column, afterId)
   const last = values.length < BATCH ? undefined : values.at(-1)
   const next = last === undefined ? { column: index + 1, id: '' } : { column: index, id: last.id }
-  const { stale, unopened } = openAll(gatehouse, column, values)
+  const { stale, unopened } = await openAll(gatehouse, column, values)
   const resealed = stale.length === 0 ? 0 : await reseal(gatehouse, actor, column, stale, next)
   return {
     next: next.column < columns.length ? next : null,
@@ -92,11 +97,12 @@ const readValues = ({ read }: Pick<Gatehouse, 'read'>, column: SealedColumn, aft
     .orderBy(asc(column.id))
     .limit(BATCH) as unknown as Promise<Value[]>
 
-function openAll({ keyring }: Pick<Gatehouse, 'keyring'>, column: SealedColumn, values: readonly Value[]) {
+async function openAll({ keyring }: Pick<Gatehouse, 'keyring'>, column: SealedColumn, values: readonly Value[]) {
   const { dataKey, dataKeys } = keyring()
   const stale: (Value & { clear: Buffer })[] = []
   const unopened: Value[] = []
-  for (const value of values) {
+  for (const [i, value] of values.entries()) {
+    if (i % SLICE === 0) await othersHaveTheirTurn()
     const clear = openOrNot(value, column, dataKeys)
     if (clear === undefined) unopened.push(value)
     else if (sealingKeyId(value.sealed) !== dataKey.id) stale.push({ ...value, clear })
@@ -124,7 +130,8 @@ async function reseal(
   const { dataKey } = keyring()
   return audited(actor, event(dataKey.id), async (tx) => {
     let count = 0
-    for (const { id, organisationId, sealed, clear } of values) {
+    for (const [i, { id, organisationId, sealed, clear }] of values.entries()) {
+      if (i % SLICE === 0) await othersHaveTheirTurn()
       const isUnchanged = and(eq(column.id, id), eq(column.sealed, sealed))
       const anew = column.set(seal(clear, dataKey, placeIn(column, id, organisationId)))
       count += (await tx.update(column.table).set(anew).where(isUnchanged).returning({ id: column.id })).length

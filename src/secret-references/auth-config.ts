@@ -145,11 +145,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     'the ARN of a role, such as arn:aws:iam::123456789012:role/secrets-reader',
   ),
   aws_external_id: must(/^[\w+=,.@:/-]{2,1224}$/, '2 to 1224 letters, digits and _+=,.@:/-'),
-  azure_entra_tenant_id: must(/^[0-9A-Za-z.-]+$/, 'a directory id, or a domain of the directory'),
+  azure_entra_tenant_id: must(/^[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*$/, 'a directory id, or a domain of the directory'),
   azure_vault_url: azureVaultUrl,
   vault_addr: (value) =>
     originOf(value) === undefined
-      ? 'must be a URL such as https://vault.example.com:8200, without user, path, query or fragment'
+      ? 'must be a URL such as https://vault.example.com:8200, without user, path, query, fragment or a dot at the end of the host'
       : undefined,
   vault_namespace: visible,
   vault_token: visible,
@@ -161,7 +161,8 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 /** Nothing but scheme, host and port: where a request goes must be plain to see (SM-12). */
 function originOf(text: string): URL | undefined {
-  return /^https?:\/\/[^\s/?#@\\]+\/?$/i.test(text) ? (URL.parse(text) ?? undefined) : undefined
+  const url = /^https?:\/\/[^\s/?#@\\]+\/?$/i.test(text) ? URL.parse(text) : null
+  return url === null || url.hostname.split('.').includes('') ? undefined : url
 }
 
 const VAULT_SUFFIXES = ['.vault.azure.net', '.vault.azure.cn', '.vault.usgovcloudapi.net']
@@ -170,10 +171,9 @@ const VAULT_SUFFIXES = ['.vault.azure.net', '.vault.azure.cn', '.vault.usgovclou
 function azureVaultUrl(text: string, allow: readonly string[]): string | undefined {
   const url = originOf(text)
   if (url === undefined || url.protocol !== 'https:')
-    return 'must be a URL such as https://NAME.vault.azure.net, without user, path, query or fragment'
-  if (VAULT_SUFFIXES.some((suffix) => url.hostname.endsWith(suffix) && url.hostname !== suffix.slice(1)))
-    return undefined
-  return allow.includes(`${url.hostname}:${url.port || 443}`)
+    return 'must be a URL such as https://NAME.vault.azure.net, without user, path, query, fragment or a dot at the end of the host'
+  if (VAULT_SUFFIXES.some((suffix) => url.hostname.endsWith(suffix))) return undefined
+  return allow.some((entry) => entry.toLowerCase() === `${url.hostname}:${url.port || 443}`)
     ? undefined
     : 'must be a host below vault.azure.net, vault.azure.cn or vault.usgovcloudapi.net, or one of [outbound] allow'
 }

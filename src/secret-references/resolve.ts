@@ -2,7 +2,7 @@ import { PROBLEMS } from '../../schema/api/errors.ts'
 import type { ResolveSecretReference, SecretValue } from '../../schema/api/secret-values.ts'
 import type { Caller, KeyActor } from '../auth/caller.ts'
 import type { AuditDraft } from '../db/database.ts'
-import { notFound } from '../errors.ts'
+import { type GatehouseError, notFound } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 import { type PickedValue, pickField } from '../secret-managers/field.ts'
 import { ManagerError } from '../secret-managers/manager.ts'
@@ -58,15 +58,24 @@ export async function resolveSecret(gatehouse: Deps, resolve: Resolve): Promise<
     return { value: present(live, answer, field), isFetched: call !== undefined }
   } catch (error) {
     if (!(error instanceof ManagerError)) throw error
-    const problem = problemOf(error)
-    const [call] = calls
-    if (call !== undefined) {
-      const details = { ...toldOf(call), outcome: error.failure, step: error.step }
-      await audited(actor(), { ...event, status: PROBLEMS[problem.code].status, details }, async () => {})
-      resolve.recorded()
-    }
-    throw problem
+    throw await failed(gatehouse, resolve, event, error, calls[0])
   }
+}
+
+/** A call that failed is a row of its own, stored before the caller is told; anything else is a refusal like others. */
+async function failed(
+  { audited }: Deps,
+  { actor, recorded }: Resolve,
+  event: AuditDraft,
+  error: ManagerError,
+  call: ManagerCallEnded | undefined,
+): Promise<GatehouseError> {
+  const problem = problemOf(error)
+  if (call === undefined) return problem
+  const details = { ...toldOf(call), outcome: error.failure, step: error.step }
+  await audited(actor(), { ...event, status: PROBLEMS[problem.code].status, details }, async () => {})
+  recorded()
+  return problem
 }
 
 /** @throws GatehouseError `not_found` */

@@ -116,8 +116,8 @@ const PAGE_SIZE = 20
 const MAX_PAGE_SIZE = 100
 
 function readShortPage(query: typeof ListSecretReferencesQuery.static): Page {
-  if (Number(query.page_size ?? query.pageSize ?? 0) > MAX_PAGE_SIZE)
-    throw invalidField('page_size', `must be from 1 to ${MAX_PAGE_SIZE}`)
+  const size = Number(query.page_size ?? query.pageSize ?? PAGE_SIZE)
+  if (size < 1 || size > MAX_PAGE_SIZE) throw invalidField('page_size', `must be from 1 to ${MAX_PAGE_SIZE}`)
   return readPage(query, PAGE_SIZE)
 }
 

@@ -169,14 +169,14 @@ async function multiply({ configPath }: Installation, dir: string, host: string)
   const others = columns.filter((name) => !own.includes(name))
   const copy = connection.query(
     `INSERT INTO secret_references (${[...own, ...others].join(', ')})
-     SELECT ?, ?, ?, ${others.join(', ')} FROM secret_references WHERE slug = 'bench-0'`,
+     SELECT ?, ?, ?, ${others.join(', ')} FROM secret_references WHERE id = ?`,
   )
-  const source = 'SELECT organisation_id AS organisationId FROM secret_references LIMIT 1'
-  const { organisationId } = connection.query(source).get() as { organisationId: string }
+  const source = connection.query('SELECT id, organisation_id AS organisationId FROM secret_references LIMIT 1').get()
+  const { id: sourceId, organisationId } = source as { id: string; organisationId: string }
   connection.transaction(() => {
     for (let i = REFERENCES; i < SEALED; i++) {
       const id = Bun.randomUUIDv7()
-      copy.run(id, `bench-${i}`, sealAuthConfig(keyring, authConfigOf(host), { id, organisationId }))
+      copy.run(id, `bench-${i}`, sealAuthConfig(keyring, authConfigOf(host), { id, organisationId }), sourceId)
     }
   })()
   connection.close()

@@ -63,6 +63,7 @@ describe('keys create says which kind of key it needs', () => {
     [['--system'], 64],
     [['--admin', '--expires', '2020-01-01'], 64],
     [['--admin', '--expires', '2999-02-31T00:00:00+01:00'], 64],
+    [['--admin', '--expires', '2999-02-30'], 64],
   ])('%p ends with %d', async (flags, exitCode) => {
     // 78: the command line was fine, and the configuration was the next thing that it looked for
     expect((await gatehouse([...base, ...flags])).exitCode).toBe(exitCode)

@@ -38,8 +38,12 @@ export interface TestGatehouse {
     scopes: string[],
     extra?: Record<string, unknown>,
   ): Promise<{ id: string; key: string }>
-  /** the same installation opened once more: another node (PostgreSQL), or a restart after `gatehouse.close()` */
-  openNode(): Promise<Pick<TestGatehouse, 'gatehouse' | 'call'>>
+  /**
+   * The same installation opened once more: another node (PostgreSQL), or a restart after `gatehouse.close()`.
+   *
+   * @param config lines of TOML in the place of those that it was made with
+   */
+  openNode(config?: string): Promise<Pick<TestGatehouse, 'gatehouse' | 'call'>>
   close(): Promise<void>
 }
 
@@ -62,14 +66,13 @@ export async function openEmptyGatehouse(
       ? ''
       : `url = ${JSON.stringify(url.href)}\npassword = "env:TEST_DATABASE_PASSWORD"\npoll_ms = 50\n`
   const data = `dir = ${JSON.stringify(join(dir, 'data'))}`
-  writeFileSync(
-    paths.config,
-    `${config}\n[data]\n${data}\n[master_key]\nsource = "file:${paths.masterKey}"\n[database]\n${database}`,
-  )
   const log: string[] = []
   const write = (line: string) => void log.push(line)
-  const loaded = loadConfig({ path: paths.config, env })
-  const open = () => openGatehouse(loaded, createLog({ level: 'debug', write }), options)
+  const open = (lines = config) => {
+    const own = `[data]\n${data}\n[master_key]\nsource = "file:${paths.masterKey}"\n[database]\n${database}`
+    writeFileSync(paths.config, `${lines}\n${own}`)
+    return openGatehouse(loadConfig({ path: paths.config, env }), createLog({ level: 'debug', write }), options)
+  }
   return { gatehouse: await open(), dir, log, open }
 }
 
@@ -97,8 +100,8 @@ export async function openTestGatehouse(
       if (status !== 200) throw new Error(`no key: ${JSON.stringify(body)}`)
       return body
     },
-    async openNode() {
-      const node = await open()
+    async openNode(lines) {
+      const node = await open(lines)
       return { gatehouse: node, call: callOf(node, made.admin_key) }
     },
     async close() {

@@ -38,11 +38,17 @@ export async function addOrganisation(gatehouse: Gatehouse): Promise<Tenant & { 
   return { ...tenant, adminKey: await addKey(gatehouse, tenant, 'organisation-service') }
 }
 
-/** Another workspace of an organisation, with its default collection. */
-export async function addWorkspace(gatehouse: Gatehouse, organisationId: string) {
-  const workspaceId = Bun.randomUUIDv7()
+/**
+ * Another workspace of an organisation, with its default collection.
+ *
+ * @param given id and slug that a test has to know beforehand
+ */
+export async function addWorkspace(
+  gatehouse: Gatehouse,
+  organisationId: string,
+  { workspaceId = Bun.randomUUIDv7(), slug = newSlug('ws', 'second') }: { workspaceId?: string; slug?: string } = {},
+) {
   const collectionId = Bun.randomUUIDv7()
-  const slug = newSlug('ws', 'second')
   await change(gatehouse, organisationId, async (tx) => {
     const { workspaces, collections } = tx.tables
     const times = { createdAt: tx.now, lastUpdatedAt: tx.now }
