@@ -7,7 +7,7 @@ export const outbound = section({
     'what secret references may reach besides public addresses at port 443 and 8200: "host:port", "10.2.0.0/16:8200"',
     [],
   ),
-  allow_http: list('what may be spoken to without TLS, besides being allowed: "127.0.0.1:8200"', []),
+  allow_http: list('what may be spoken to without TLS; it needs no entry in allow: "127.0.0.1:8200"', []),
   connect: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
     default: {},
     description:

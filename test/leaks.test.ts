@@ -7,6 +7,7 @@ import type { Shape } from './support/canaries.ts'
 import { buildExecutable } from './support/executable.ts'
 import { MANNERS, type Manner, type Stage } from './support/hostile-manager.ts'
 import { addMasterKeys, type LeakHunt, startLeakHunt } from './support/leak-hunt.ts'
+import { TELLINGS } from './support/tellings.ts'
 
 // The leak hunt (SE-6, SE-7, OB-3): canaries as every field of the nine shapes, as what managers keep and lend, and as
 // this machine's own tokens; used through the executable, with managers that tell on whatever they know. Requests that
@@ -95,33 +96,13 @@ test('the nine shapes work: created, read, resolved, tested, updated', async () 
   expectNoLeaks()
 })
 
-const FORMS: Record<string, (text: string) => string> = {
-  'as it is': (text) => text,
-  'in a header': (text) => `Authorization: Bearer ${text}; Cookie: token=${text}`,
-  base64: (text) => Buffer.from(text).toString('base64'),
-  'base64 of a header': (text) => Buffer.from(`Basic ${text}`).toString('base64'),
-  base64url: (text) => Buffer.from(`ab${text}`).toString('base64url'),
-  hex: (text) => Buffer.from(text).toString('hex'),
-  'hex in capitals': (text) => Buffer.from(text).toString('hex').toUpperCase(),
-  'URL-escaped': encodeURIComponent,
-  'form-escaped': (text) => new URLSearchParams([['x', text]]).toString(),
-  'every byte URL-escaped': (text) => Buffer.from(text).toString('hex').replace(/../g, '%$&'),
-  'JSON-escaped': (text) => JSON.stringify(text),
-  'every character JSON-escaped': (text) =>
-    [...text].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''),
-  'UTF-16': (text) => [...text].join('\u0000'),
-  'in capitals': (text) => text.toUpperCase(),
-  'cut off': (text) => `invalid token ${text.slice(0, 30)}...`,
-  'in two lines': (text) => `${text.slice(0, 28)}\n${text.slice(28)}`,
-}
-
 describe('a manager that fails, and tells all it knows', () => {
-  const names = Object.keys(FORMS)
+  const names = Object.keys(TELLINGS)
   let turn = 0
 
   async function failing(shape: Shape, at: Stage, how: Manner, id: string, piece: number) {
     const form = names[turn++ % names.length]!
-    hunt.manager.plan = { at, how, piece, form: FORMS[form]! }
+    hunt.manager.plan = { at, how, piece, form: TELLINGS[form]! }
     const report = await tested(`${BASE}/${id}/test`, { fresh: true })
     // A token that may not ask about itself is tried all the same; and something else may look like a secret.
     const isTaken =
@@ -147,6 +128,25 @@ describe('a manager that fails, and tells all it knows', () => {
     tellNothing()
     expectNoLeaks()
   })
+})
+
+test('asked with an Idempotency-Key, whose answers are kept', async () => {
+  const { call, systemKey, adminKey, canaries } = hunt
+  const path = `${BASE}/${await create('token')}`
+  const asked: [method: string, path: string, body: object | undefined, key: string, without: string][] = [
+    ['POST', `${path}/resolve`, { workspace_id: null, refresh: true }, systemKey, 'value'],
+    ['GET', path, undefined, systemKey, 'auth_config'],
+    ['POST', `${path}/test`, {}, adminKey, ''],
+    ['POST', `${BASE}/test`, { name: 'unsaved', ...canaries.shapes.approle }, adminKey, ''],
+    ['POST', BASE, { name: 'again', ...canaries.shapes.entra }, adminKey, ''],
+  ]
+  for (const [i, [method, path, body, key, without]] of asked.entries())
+    for (const _ of ['first', 'again']) {
+      const headers = { 'idempotency-key': `key-${i}` }
+      expect((await call(method, path, body, { key, headers, without })).status).toBe(200)
+    }
+  hunt.lookAtMachine()
+  expectNoLeaks()
 })
 
 test('a value that is kept and used although its manager fails; and one that changes', async () => {
@@ -272,8 +272,16 @@ describe('on the command line', () => {
 test('over HTTP, in what is told of all of them', async () => {
   const { call, search } = hunt
   const scopes = ['secret_references.test']
-  const made = await call('POST', '/v1/api-keys/organisation/service', { name: 'k', scopes }, { without: 'key' })
+  const create = () =>
+    call(
+      'POST',
+      '/v1/api-keys/organisation/service',
+      { name: 'k', scopes },
+      { without: 'key', headers: { 'idempotency-key': 'of-the-key' } },
+    )
+  const made = await create()
   search.add('a key made over HTTP', made.body.key)
+  expect((await create()).body.key).toBe(made.body.key)
   let rows = 0
   for (let page = 0, isMore = true; isMore; page++) {
     const { body } = await call('GET', `/v1/audit-logs?page_size=100&current_page=${page}`)
@@ -290,7 +298,8 @@ test('over HTTP, in what is told of all of them', async () => {
 test('on the machine: files, the write-ahead log, what the system tells of the process, no core', async () => {
   const { search, lookAtMachine, pid } = hunt
   lookAtMachine()
-  // Linux writes none of the memory of such a process into a core file.
+  expect(readFileSync(`/proc/${pid}/limits`, 'utf8')).toMatch(/^Max core file size +0 +0 /m)
+  // Where a program takes core dumps, the limit does not count; this keeps its memory out of them.
   expect(readFileSync(`/proc/${pid}/coredump_filter`, 'utf8').trim()).toBe('00000000')
   await hunt.stop()
   lookAtMachine()

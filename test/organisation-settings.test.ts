@@ -8,10 +8,11 @@ import { addKey, addOrganisation, addPerson, defaultTenant } from './support/ten
 const settings = '/v1/admin/organisation/settings'
 
 describe.each(DIALECTS)('organisation settings: %s', (dialect) => {
-  const world = useWorld(dialect, async ({ gatehouse, made, keys }) => {
+  const world = useWorld(dialect, async ({ gatehouse, made, keys, names }) => {
     const other = await addOrganisation(gatehouse)
     keys['service'] = await addKey(gatehouse, defaultTenant(made), 'workspace-service')
     keys['other'] = other.adminKey
+    names['other_organisation'] = other.organisationId
   })
 
   scenarios(`GET ${settings}`, world, [
@@ -42,6 +43,13 @@ describe.each(DIALECTS)('organisation settings: %s', (dialect) => {
       },
     },
     { name: 'for no workspace key (spec 5.4)', as: 'service', expect: 'forbidden' },
+    {
+      name: 'of another organisation',
+      call: `GET ${settings}?organisation_id=$other_organisation`,
+      expect: 'forbidden',
+    },
+    { name: 'of another one, as others spell it', call: `GET ${settings}?organization_id=x`, expect: 'forbidden' },
+    { name: 'of its own, named', call: `GET ${settings}?organisation_id=$organisation_id`, expect: 200 },
   ])
 
   scenarios(`PUT ${settings}`, world, [

@@ -1,4 +1,4 @@
-import { asc, desc, lt } from 'drizzle-orm'
+import { asc, desc, gt, lt } from 'drizzle-orm'
 import type { Snapshot } from '../db/snapshot.ts'
 import { type Head, headMessage, rowHash } from './chain.ts'
 import { findHead } from './head.ts'
@@ -70,18 +70,26 @@ export async function verifyTrail(
   if (fault !== undefined) return verified(rows, fault.problem, fault.seq)
   const lastSeq = checked.at(-1)?.lastSeq ?? 0
   if (lastSeq < head.seq) return verified(rows, `rows up to ${head.seq} are missing`, lastSeq + 1)
+  const beyond = await firstBeyond(snapshot, head)
+  if (beyond !== undefined) return verified(rows, `it lies beyond the signed head ${head.seq}`, beyond)
   if (publicKey !== undefined && first !== publicKey)
     return verified(rows, 'the trail does not begin with the public key given')
   return verified(rows, keyProblem(head, keys) ?? headProblem(head, keys))
 }
 
-/** The last one has no end: rows beyond the head are to be found, too. */
+/** In the state that the head is of: another thread may see rows that have come since. */
+async function firstBeyond({ read }: Snapshot, { seq }: Head): Promise<number | undefined> {
+  const { auditEvents: t } = read.tables
+  const [row] = await read.select({ seq: t.seq }).from(t).where(gt(t.seq, seq)).orderBy(asc(t.seq)).limit(1)
+  return row?.seq
+}
+
 function rangesOf({ prunedSeq, seq }: Head, threads: number): SeqRange[] {
   const count = Math.max(1, Math.min(threads, Math.floor((seq - prunedSeq) / SMALLEST_RANGE)))
   const starts = Array.from({ length: count }, (_, i) => prunedSeq + 1 + Math.floor(((seq - prunedSeq) * i) / count))
   return starts.map((start, i) => ({
     first: i === 0 ? 0 : start,
-    last: (starts[i + 1] ?? Number.MAX_SAFE_INTEGER) - 1,
+    last: (starts[i + 1] ?? seq + 1) - 1,
   }))
 }
 
@@ -116,7 +124,6 @@ function createRowCheck(head: Head, keys: readonly StoredKey[], before: { seq: n
   return {
     last: () => seq,
     take(row: StoredRow): string | undefined {
-      if (row.seq > head.seq) return `it lies beyond the signed head ${head.seq}`
       if (rowHash(head.chainId, row.seq, hash, row.text) !== row.hash)
         return row.seq === seq + 1
           ? 'its text, its hash or the row before it was changed'

@@ -11,6 +11,7 @@ import { type Once, onceOf } from './idempotency.ts'
 import { assertNoKeyInBody, assertPlainUrl } from './misplaced.ts'
 import { REPEATED, REPEATED_IN_RENDER, takeRepeatedParameters } from './repeated.ts'
 import { createSystemPeerCheck } from './system-caller.ts'
+import { assertOwnOrganisation } from './tenancy.ts'
 
 /** What the guard notes of a request, for the answer's headers, the log and the counters. */
 export interface Call {
@@ -93,7 +94,10 @@ export function createRequires(gatehouse: Gatehouse): Requires {
           assertDecoded(context.params)
           takeRepeatedParameters(context.params, context.body, isRender ? REPEATED_IN_RENDER : REPEATED)
         }
-        if (!isRender) normaliseName(context.body)
+        if (!isRender) {
+          assertOwnOrganisationInQuery(context)
+          normaliseName(context.body)
+        }
       }),
       ...(body !== 'render_body_bytes' && { beforeHandle: answerAgain }),
       detail: { summary, security: [{ apiKey: [] }], 'x-permissions': anyOf },
@@ -254,6 +258,14 @@ function assertDecoded(params: Record<string, string | null>): void {
     // PostgreSQL cannot even be asked for it.
     if (value?.includes('\0')) throw notFound('resource')
   }
+}
+
+/** A query may name the caller's organisation where its route does not ask for it, and no other (decision 33). */
+function assertOwnOrganisationInQuery({ request: { url }, caller }: GuardedContext): void {
+  const start = url.indexOf('?')
+  if (start === -1 || !url.includes('organi', start)) return
+  const query = new URLSearchParams(url.slice(start))
+  for (const name of ['organisation_id', 'organization_id']) assertOwnOrganisation(caller, query.get(name))
 }
 
 /** Names are stored in one Unicode form, so that what looks alike is found alike (HT-4). */

@@ -26,7 +26,7 @@ const EXIT_OF_PROBLEM: Partial<Record<ProblemCode, number>> = {
 
 const FIX_OF_PROBLEM: Partial<Record<ProblemCode, string>> = {
   invalid: 'correct the command; --help shows its flags',
-  not_found: 'check the id with gatehouse keys list',
+  not_found: 'check the id, slug or e-mail address given; gatehouse keys list shows the API keys',
   not_initialised: 'run gatehouse bootstrap --org NAME --email ADDRESS',
   storage_unavailable: 'check free space and permissions of data.dir',
   audit_unavailable: 'see what the log says of audit_sink_down, then try again',

@@ -1,5 +1,6 @@
 import type { Database as Connection } from 'bun:sqlite'
 import type { SealedKeyringRow } from '../crypto/keyring.ts'
+import { giveToOwnerOfFolder } from '../owner.ts'
 import { type Admit, SELECT_KEYRING } from './admit.ts'
 import type { Database } from './database.ts'
 import { type GroupCommit, groupCommit } from './group-commit.ts'
@@ -25,7 +26,7 @@ export interface SqliteOptions {
  */
 export function openSqlite(options: SqliteOptions): Database {
   prepareDataDir(options.dataDir, options.allowNetworkFilesystem ?? false)
-  const undo: (() => void)[] = []
+  const undo: (() => void)[] = [() => giveToOwnerOfFolder(options.dataDir)]
   try {
     undo.push(lockDataDir(options.dataDir))
     const path = `${options.dataDir}/gatehouse.db`

@@ -5,6 +5,8 @@ import { open, seal, sealingKeyId } from '../crypto/cipher.ts'
 import { successorOf } from '../crypto/keyring.ts'
 import type { MasterKeys } from '../crypto/master-key.ts'
 import { placeIn, type SealedColumn, sealedColumns } from '../crypto/sealed-columns.ts'
+import { compiledSelect, placeholders } from '../db/compiled.ts'
+import type { Tx } from '../db/database.ts'
 import { conflict } from '../errors.ts'
 import type { Gatehouse } from '../gatehouse.ts'
 
@@ -128,16 +130,32 @@ async function reseal(
   next: Cursor,
 ): Promise<number> {
   const { dataKey } = keyring()
+  const store = storing(column)
   return audited(actor, event(dataKey.id), async (tx) => {
     let count = 0
     for (const [i, { id, organisationId, sealed, clear }] of values.entries()) {
       if (i % SLICE === 0) await othersHaveTheirTurn()
-      const isUnchanged = and(eq(column.id, id), eq(column.sealed, sealed))
-      const anew = column.set(seal(clear, dataKey, placeIn(column, id, organisationId)))
-      count += (await tx.update(column.table).set(anew).where(isUnchanged).returning({ id: column.id })).length
+      const anew = seal(clear, dataKey, placeIn(column, id, organisationId))
+      count += (await store(tx, { id, sealed, anew })).length
     }
     tx.event.details = { ...column.name, resealed: count, cursor: next }
     return count
+  })
+}
+
+/** Stores `anew` where `sealed` still is, and returns the id if so. Compiled for one batch: building it took half of the time. */
+function storing(column: SealedColumn) {
+  return compiledSelect((db) => {
+    const { id, sealed, anew } = placeholders('id', 'sealed', 'anew')
+    const isUnchanged = and(eq(column.id, id), eq(column.sealed, sealed))
+    const fields = { id: column.id }
+    // Only ever run in a transaction, which is a reader too; it answers with rows as a query does.
+    const update = (db as Tx)
+      .update(column.table)
+      .set(column.set(anew as never))
+      .where(isUnchanged)
+      .returning(fields)
+    return Object.assign(update, { getSelectedFields: () => fields })
   })
 }
 

@@ -49,26 +49,39 @@ export function createAgent(): Agent {
 type ExchangeOptions = RequestOptions & { exchange: Exchange }
 
 /**
- * Sends one request and reads the whole answer, of whatever status.
+ * Sends one request and reads the whole answer, of whatever status. A kept connection that its server closes just as the
+ * request goes out is no failure: the request is sent once more, over a new one (RFC 9112 section 9.3.1).
  *
  * @throws OutboundError
  */
-export function exchanged(agent: Agent, exchange: Exchange, sent: OutboundRequest): Promise<OutboundResponse> {
+export function exchanged(
+  agent: Agent,
+  exchange: Exchange,
+  sent: OutboundRequest,
+  isRepeated = false,
+): Promise<OutboundResponse> {
   const { endpoint, signal } = exchange
   const { promise, resolve, reject } = Promise.withResolvers<OutboundResponse>()
   let asked: ClientRequest | undefined
+  let isUntouched = () => false
+  let isOver = false
   let interim = 0
   const fail = (error: unknown) => {
+    if (isOver) return
+    isOver = true
     const failure = failureOf(error, exchange.step, endpoint, signal)
-    reject(failure)
+    const isRepeatable = !isRepeated && !signal.aborted && isUntouched()
     asked?.destroy(failure)
+    if (isRepeatable) resolve(exchangedAnew(agent, exchange, sent))
+    else reject(failure)
   }
   const abort = () => fail(signal.reason)
   try {
     asked = request(optionsOf(agent, exchange, sent))
     asked.on('error', fail)
-    asked.once('socket', () => {
+    asked.once('socket', (socket) => {
       exchange.step = 'read'
+      if (asked?.reusedSocket) isUntouched = watched(socket, sent.method)
     })
     asked.on('information', () => {
       if (++interim > MOST_INTERIM) fail(badResponse(endpoint, 'sends one interim answer after the other'))
@@ -81,6 +94,20 @@ export function exchanged(agent: Agent, exchange: Exchange, sent: OutboundReques
     fail(error)
   }
   return promise.finally(() => signal.removeEventListener('abort', abort))
+}
+
+/** What else is kept of this pool goes too: its server has most likely closed that as well. */
+function exchangedAnew(agent: Agent, exchange: Exchange, sent: OutboundRequest): Promise<OutboundResponse> {
+  for (const socket of [...(agent.freeSockets[exchange.pool] ?? [])]) socket.destroy()
+  exchange.step = 'connect'
+  return exchanged(agent, exchange, sent, true)
+}
+
+/** @returns whether nothing came back since, and the server can have done nothing that a second request would do again */
+function watched(socket: Socket, method: string): () => boolean {
+  const { bytesRead, bytesWritten } = socket
+  const isSafe = method === 'GET' || method === 'HEAD'
+  return () => socket.bytesRead === bytesRead && (isSafe || socket.bytesWritten === bytesWritten)
 }
 
 function optionsOf(agent: Agent, exchange: Exchange, { method, headers, body }: OutboundRequest): ExchangeOptions {

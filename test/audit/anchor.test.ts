@@ -4,6 +4,7 @@ import {
   chownSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -22,6 +23,8 @@ import { auditTrail, doneBy } from '../support/audit.ts'
 import { freshFolder } from '../support/database.ts'
 
 const MAIN = join(import.meta.dir, '../../src/main.ts')
+
+const OWNER = { organisation: 'o', email: 'o@example.com', uid: 0 }
 
 describe('a database that is older than its anchor', () => {
   let dir: string
@@ -80,7 +83,7 @@ describe('a database that is older than its anchor', () => {
     logged = []
     createInstallation(pathsBelow(dir))
     await during(async (gatehouse) => {
-      adminKey = (await bootstrap(gatehouse, { organisation: 'o', email: 'o@example.com', uid: 0 })).admin_key
+      adminKey = (await bootstrap(gatehouse, OWNER)).admin_key
       await addLabels(gatehouse, ['first'])
     })
   })
@@ -224,10 +227,21 @@ describe('a database that is older than its anchor', () => {
     for (const path of files()) expect([path, statSync(path).uid]).toEqual([path, service])
   })
 
+  test.skipIf(process.getuid?.() !== 0)('nor does a bootstrap by root, in the folder of the service', async () => {
+    const service = 12_345
+    rmSync(join(dir, 'data'), { recursive: true })
+    mkdirSync(join(dir, 'data'), { mode: 0o700 })
+    chownSync(join(dir, 'data'), service, service)
+    await during(async (gatehouse) => void (await bootstrap(gatehouse, OWNER)))
+    const owners = readdirSync(join(dir, 'data')).map((name) => [name, statSync(data(name)).uid])
+    expect(owners.length).toBeGreaterThan(2)
+    expect(owners.filter(([, uid]) => uid !== service)).toEqual([])
+  })
+
   test('the anchor is there before bootstrap answers, so that a server killed then starts without a warning', async () => {
     rmSync(join(dir, 'data'), { recursive: true })
     await during(async (gatehouse) => {
-      await bootstrap(gatehouse, { organisation: 'o', email: 'o@example.com', uid: 0 })
+      await bootstrap(gatehouse, OWNER)
       expect(anchored().seq).toBe(1)
     })
     expect([await codeOf(), logged]).toEqual(['opened', []])

@@ -1,13 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { rmSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import { type Audited, createTrail } from '../../src/audit/audited.ts'
 import { canonicalJson, rowHash } from '../../src/audit/chain.ts'
 import { findHead } from '../../src/audit/head.ts'
 import { checkRowsOf, verifyTrail } from '../../src/audit/verify.ts'
+import { verifyDatabase } from '../../src/audit/verify-database.ts'
 import { listKeys } from '../../src/audit/verify-keys.ts'
 import type { Database, Reader, Tx } from '../../src/db/database.ts'
+import { openDatabase } from '../../src/db/open.ts'
 import { TEST_AUDIT_KEYS } from '../support/audit.ts'
-import { DIALECTS, openTestDatabase, type TestDatabase } from '../support/database.ts'
+import { DIALECTS, freshFolder, openTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const ROWS = 12
 const organisationId = Bun.randomUUIDv7()
@@ -209,4 +212,25 @@ test('JSON has one form: members by their names, shortest numbers, big integers 
     '{"a":{"\\r":null,"1":true,"\u20ac":"\u2028\\"\\\\"},"b":[1,1e+21,0.1,0],"c":"12345678901234567890"}',
   )
   expect(() => canonicalJson({ n: 1n })).toThrow(TypeError)
+})
+
+test('beside a server that writes all the time, no row that has just come is taken for a wrong one', async () => {
+  const options = { dialect: 'sqlite', dataDir: freshFolder(), create: true } as const
+  const db = await openDatabase(options)
+  const { audited } = createTrail(db, { keys: () => TEST_AUDIT_KEYS })
+  const write = () => audited(cli, { action: 'things.create' }, async () => {})
+  await write()
+  let isOver = false
+  const writing = (async () => {
+    for (; !isOver; await Bun.sleep(1)) await write()
+  })()
+  for (let i = 0; i < 5; i++) {
+    const { fault, rows } = await verifyDatabase(options, { threads: 2 })
+    expect(fault).toBeUndefined()
+    expect(rows).toBeGreaterThan(0)
+  }
+  isOver = true
+  await writing
+  await db.close()
+  rmSync(options.dataDir, { recursive: true })
 })
