@@ -1,6 +1,7 @@
 import type { Reader } from '../db/database.ts'
 import { asReader, connect } from '../db/sqlite-file.ts'
 import { describeError } from '../log.ts'
+import { standBack } from './priority.ts'
 import type { ReaderAnswer, ReaderQuestion } from './reader.ts'
 import { listAuditRows } from './store.ts'
 import { createTotals } from './totals.ts'
@@ -8,6 +9,8 @@ import { createTotals } from './totals.ts'
 // Long reads of the audit trail, beside the thread that renders (decision 2). Reads only; SQLite only.
 
 declare const self: { onmessage: (message: { data: ReaderQuestion }) => void; postMessage(answer: ReaderAnswer): void }
+
+standBack()
 
 let reader: Reader | undefined
 const totals = createTotals()

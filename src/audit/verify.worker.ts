@@ -2,6 +2,7 @@ import type { DatabaseOptions } from '../db/open.ts'
 import { withSnapshot } from '../db/snapshot.ts'
 import { describeError } from '../log.ts'
 import type { Head } from './chain.ts'
+import { standBack } from './priority.ts'
 import { type CheckedRows, checkRowsOf, type SeqRange, type Verified } from './verify.ts'
 import { verifyDatabase } from './verify-database.ts'
 import type { StoredKey } from './verify-keys.ts'
@@ -28,6 +29,8 @@ declare const self: {
   onmessage: (message: { data: VerifyQuestion | TrailQuestion }) => void
   postMessage(answer: VerifyAnswer | TrailAnswer): void
 }
+
+standBack()
 
 self.onmessage = async ({ data }) => {
   try {

@@ -111,6 +111,9 @@ async function resealAll(admin: AdminCall): Promise<{ opened: number; resealed: 
   )
 }
 
+/** After each batch that was written: the commits of all in a row would show in the slowest renders. */
+const REST_MS = 150
+
 async function onePass(admin: AdminCall): Promise<Omit<Batch, 'next'>> {
   const sum = { opened: 0, resealed: 0, unopened: [] as string[] }
   for (let after: Batch['next'] | undefined; after !== null; ) {
@@ -119,6 +122,7 @@ async function onePass(admin: AdminCall): Promise<Omit<Batch, 'next'>> {
     sum.resealed += batch.resealed
     sum.unopened.push(...batch.unopened)
     after = next
+    if (batch.resealed > 0) await Bun.sleep(REST_MS)
   }
   return sum
 }

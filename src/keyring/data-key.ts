@@ -14,7 +14,7 @@ import type { Gatehouse } from '../gatehouse.ts'
 const BATCH = 500
 
 /** Values after which other requests have their turn, renders above all: a batch at one go takes some 20 ms. */
-const SLICE = 10
+const SLICE = 4
 
 const othersHaveTheirTurn = () => new Promise((resolve) => setImmediate(resolve))
 
